@@ -1,0 +1,201 @@
+"""A params file: one YAML per pool, checked before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from auditlib.errors import AuditError
+
+EXTRACTORS = Literal["letters", "boxed", "option_text", "yesno", "numeric"]
+STAGES = ("10_audit", "80_figures", "90_tables")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataParams(_Strict):
+    """Where the runs lie: exactly one of ``embedded``, ``folder``, ``table``, ``matrix``.
+
+    Paths are relative to the YAML. ``columns`` maps our column names to the file's (``{item: idx, key: gold}``);
+    ``item_columns`` does the same for the ``items`` file. ``prefixes`` maps a prefix of a matrix's column names to a
+    condition; ``""`` or an unlisted prefix is ``full``. ``rows`` says what a row of a matrix is.
+    """
+
+    embedded: str | None = None
+    folder: Path | None = None
+    toolkit: Literal["vlmevalkit"] | None = None
+    blind_folder: Path | None = None
+    table: Path | None = None
+    columns: dict[str, str] = Field(default_factory=dict)
+    condition: str = "full"
+    sheet: str | None = None
+    matrix: Path | None = None
+    rows: Literal["models", "items"] = "models"
+    prefixes: dict[str, str] = Field(default_factory=dict)
+    items: Path | None = None
+    item_columns: dict[str, str] = Field(default_factory=dict)
+    dataset: Path | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataParams:
+        given = [k for k in ("embedded", "folder", "table", "matrix") if getattr(self, k) is not None]
+        if len(given) != 1:
+            raise ValueError(f"data needs exactly one of embedded, folder, table, matrix; it has {given or 'none'}")
+        return self
+
+
+class ModelParams(_Strict):
+    """What a results folder cannot tell about a model."""
+
+    name: str
+    family: str | None = None
+    provider: str | None = None
+    tier: str | None = None
+    params_b: float | None = None
+    open: bool | None = None
+    role: str | None = None
+    text_base: str | None = None
+
+
+class DesignParams(_Strict):
+    """Design labels for the calibration probe: an item column and the label that is the positive class."""
+
+    column: str = "stratum"
+    positive: str
+
+
+class AuditParams(_Strict):
+    """Settings of the audit; the defaults are those of the paper."""
+
+    exact: list[EXTRACTORS] = Field(default_factory=lambda: ["letters"], min_length=1)
+    failed: Literal["missing", "wrong"] = "missing"
+    permutations: int = Field(999, ge=99, le=1_000_000)
+    bootstrap: int = Field(20_000, ge=200, le=1_000_000)
+    splits: int = Field(20, ge=2, le=1000)
+    options_by_stratum: dict[str, int] = Field(default_factory=dict)
+    exclude_models: list[str] = Field(default_factory=list)
+    keys_from: str | None = None
+    design: DesignParams | None = None
+
+
+class Params(_Strict):
+    """One pool: a benchmark and a set of models with their runs."""
+
+    pool: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    benchmark: str
+    data: DataParams
+    models: list[ModelParams] = Field(default_factory=list)
+    judge: str | None = None
+    seed: int = 20261129
+    notebooks: list[Literal["10_audit", "80_figures", "90_tables"]] = Field(default_factory=lambda: list(STAGES))
+    audit: AuditParams = Field(default_factory=AuditParams)
+    source: Path | None = Field(default=None, exclude=True)
+
+
+def load_params(path: str | Path, overrides: dict[str, Any] | None = None) -> Params:
+    """Read and check a params file.
+
+    Parameters
+    ----------
+    path : path of the YAML.
+    overrides : dotted names to values, for example ``{"audit.permutations": 9999}``.
+
+    Raises
+    ------
+    AuditError
+        The file is missing or no YAML, a key is unknown (the nearest known key is named), a value does not fit.
+    """
+    path = Path(path)
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AuditError("there is no such params file", file=path, mend="check the path, or write one with "
+                         "'auditlib init FOLDER --benchmark NAME'") from None  # fmt: skip
+    except (UnicodeDecodeError, yaml.YAMLError, IsADirectoryError) as e:
+        mark = getattr(e, "problem_mark", None)
+        raise AuditError(f"not readable as YAML ({getattr(e, 'problem', None) or type(e).__name__})", file=path,
+                         row=mark.line + 1 if mark else None, mend="correct that line") from None  # fmt: skip
+    if not isinstance(raw, dict):
+        raise AuditError(
+            "a params file is a mapping of keys to values", file=path, mend="start from params/tinysee.yaml"
+        )
+    for dotted, value in (overrides or {}).items():
+        _set(raw, dotted, value, path)
+    return check_params(raw, path)
+
+
+def check_params(raw: dict[str, Any], path: Path) -> Params:
+    """Validate a mapping as :class:`Params`; relative paths in ``data`` start at the folder of ``path``."""
+    try:
+        params = Params.model_validate(raw)
+    except ValidationError as e:
+        raise AuditError(_say(e), file=path, mend=_mend(e)) from None
+    base = path.resolve().parent
+    data = params.data
+    located = {
+        k: (base / v).resolve()
+        for k in ("folder", "blind_folder", "table", "matrix", "items", "dataset")
+        if (v := getattr(data, k)) is not None
+    }
+    return params.model_copy(update={"source": path, "data": data.model_copy(update=located)})
+
+
+def _set(raw: dict, dotted: str, value: Any, path: Path) -> None:
+    *parents, last = str(dotted).split(".")
+    here = raw
+    for name in parents:
+        here = here.setdefault(name, {})
+        if not isinstance(here, dict):
+            raise AuditError(f"override {dotted!r} goes through {name!r}, which is no block", file=path,
+                             mend="use a dotted name such as audit.permutations")  # fmt: skip
+    here[last] = value
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for a in get_args(annotation) for m in _models_in(a)]
+
+
+def _known(loc: tuple) -> list[str]:
+    """Field names valid at the place of an error."""
+    model: type[BaseModel] = Params
+    for name in loc[:-1]:
+        if isinstance(name, int):
+            continue
+        field = model.model_fields.get(name)
+        inner = _models_in(field.annotation) if field else []
+        if not inner:
+            return []
+        model = inner[0]
+    return [n for n in model.model_fields if n != "source"]
+
+
+def _say(e: ValidationError) -> str:
+    parts = []
+    for err in e.errors():
+        name = ".".join(str(x) for x in err["loc"])
+        if err["type"] == "extra_forbidden":
+            parts.append(f"unknown key {name!r}")
+        elif err["type"] == "missing":
+            parts.append(f"key {name!r} is missing")
+        else:
+            parts.append(f"{name}: {err['msg']}" if name else err["msg"])
+    return "; ".join(parts)
+
+
+def _mend(e: ValidationError) -> str:
+    hints = []
+    for err in e.errors():
+        if err["type"] != "extra_forbidden":
+            continue
+        known = _known(err["loc"])
+        near = difflib.get_close_matches(str(err["loc"][-1]), known, n=1, cutoff=0.5)
+        hints.append(f"did you mean {near[0]!r}?" if near else f"known keys here: {', '.join(known)}")
+    return " ".join(hints) or "correct the value"

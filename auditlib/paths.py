@@ -1,0 +1,123 @@
+"""Every folder and file name of a run, in one place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditlib.errors import AuditError
+
+
+def project_root() -> Path:
+    """The folder that holds ``notebooks/`` and ``params/``, whatever the working directory is.
+
+    Raises
+    ------
+    AuditError
+        When neither the working directory, nor a parent of it, nor the package's own folder is such a folder.
+    """
+    for start in (Path.cwd(), Path(__file__).resolve().parent):
+        for folder in (start, *start.parents):
+            if (folder / "notebooks" / "10_audit.ipynb").exists() and (folder / "auditlib").is_dir():
+                return folder
+    raise AuditError("the project folder with notebooks/ was not found",
+                     mend="run inside a clone, installed with 'pip install -e .'")  # fmt: skip
+
+
+def resolve(path: str | Path) -> Path:
+    """A path as the user meant it: as it is when absolute or present, else relative to the project root."""
+    path = Path(path).expanduser()
+    if path.is_absolute() or path.exists():
+        return path.absolute()
+    return project_root() / path
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """A temporary name beside ``path`` that is renamed onto it when the block ends well, and removed when not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """Files of one pool's run: ``RunPaths(outputs, pool)``."""
+
+    outputs: Path
+    pool: str
+
+    @property
+    def folder(self) -> Path:
+        return self.outputs / self.pool
+
+    @property
+    def index(self) -> Path:
+        return self.outputs / "index.html"
+
+    @property
+    def summary(self) -> Path:
+        return self.outputs / "summary.csv"
+
+    @property
+    def embedded(self) -> Path:
+        return self.outputs / ".embedded"
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / "manifest.json"
+
+    @property
+    def params(self) -> Path:
+        return self.folder / "params.resolved.yaml"
+
+    @property
+    def status(self) -> Path:
+        return self.folder / "status.json"
+
+    @property
+    def findings_csv(self) -> Path:
+        return self.folder / "findings.csv"
+
+    @property
+    def statistics(self) -> Path:
+        return self.folder / "statistics.csv"
+
+    @property
+    def coverage(self) -> Path:
+        return self.folder / "coverage.csv"
+
+    @property
+    def flagged(self) -> Path:
+        return self.folder / "flagged.md"
+
+    @property
+    def figures(self) -> Path:
+        return self.folder / "figures"
+
+    @property
+    def tables(self) -> Path:
+        return self.folder / "tables"
+
+    @property
+    def notebooks(self) -> Path:
+        return self.folder / "notebooks"
+
+    @property
+    def report_html(self) -> Path:
+        return self.folder / "report.html"
+
+    @property
+    def report_pdf(self) -> Path:
+        return self.folder / "report.pdf"
+
+    def frame(self, name: str) -> Path:
+        """Parquet of a canonical frame: items, models, responses, judgements, findings, counts, draws."""
+        return self.folder / f"{name}.parquet"
