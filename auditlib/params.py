@@ -115,12 +115,19 @@ def load_params(path: str | Path, overrides: dict[str, Any] | None = None) -> Pa
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise AuditError("there is no such params file", file=path, mend="check the path, or write one with "
-                         "'auditlib init FOLDER --benchmark NAME'") from None  # fmt: skip
+        raise AuditError(
+            "there is no such params file",
+            file=path,
+            mend="check the path, or write one with 'auditlib init FOLDER --benchmark NAME'",
+        ) from None
     except (UnicodeDecodeError, yaml.YAMLError, IsADirectoryError) as e:
         mark = getattr(e, "problem_mark", None)
-        raise AuditError(f"not readable as YAML ({getattr(e, 'problem', None) or type(e).__name__})", file=path,
-                         row=mark.line + 1 if mark else None, mend="correct that line") from None  # fmt: skip
+        raise AuditError(
+            f"not readable as YAML ({getattr(e, 'problem', None) or type(e).__name__})",
+            file=path,
+            row=mark.line + 1 if mark else None,
+            mend="correct that line",
+        ) from None
     if not isinstance(raw, dict):
         raise AuditError(
             "a params file is a mapping of keys to values", file=path, mend="start from params/tinysee.yaml"
@@ -152,8 +159,11 @@ def _set(raw: dict, dotted: str, value: Any, path: Path) -> None:
     for name in parents:
         here = here.setdefault(name, {})
         if not isinstance(here, dict):
-            raise AuditError(f"override {dotted!r} goes through {name!r}, which is no block", file=path,
-                             mend="use a dotted name such as audit.permutations")  # fmt: skip
+            raise AuditError(
+                f"override {dotted!r} goes through {name!r}, which is no block",
+                file=path,
+                mend="use a dotted name such as audit.permutations",
+            )
     here[last] = value
 
 

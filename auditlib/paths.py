@@ -23,8 +23,9 @@ def project_root() -> Path:
         for folder in (start, *start.parents):
             if (folder / "notebooks" / "10_audit.ipynb").exists() and (folder / "auditlib").is_dir():
                 return folder
-    raise AuditError("the project folder with notebooks/ was not found",
-                     mend="run inside a clone, installed with 'pip install -e .'")  # fmt: skip
+    raise AuditError(
+        "the project folder with notebooks/ was not found", mend="run inside a clone, installed with 'pip install -e .'"
+    )
 
 
 def resolve(path: str | Path) -> Path:
@@ -93,6 +94,15 @@ class RunPaths:
     @property
     def coverage(self) -> Path:
         return self.folder / "coverage.csv"
+
+    @property
+    def detectors(self) -> Path:
+        return self.folder / "detectors.csv"
+
+    @property
+    def steps(self) -> Path:
+        """What the audit counted and was told: pool, steps, provenance, params."""
+        return self.folder / "audit.json"
 
     @property
     def flagged(self) -> Path:

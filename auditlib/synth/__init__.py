@@ -1,0 +1,1 @@
+"""Synthetic and embedded data: pools that come with the package."""

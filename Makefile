@@ -1,0 +1,40 @@
+# make audit    runs the pools of params/ and prints where the report is
+# make test     runs the whole test suite
+# Both create .venv from requirements.lock when it is not there yet.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RUN ?=
+
+.PHONY: audit test lab bench lint lock
+
+audit: $(READY)
+	$(BIN)/python -m auditlib run params/*.yaml $(RUN)
+
+test: $(READY)
+	$(BIN)/python -m pytest -p no:cacheprovider $(RUN)
+
+lab: $(READY)
+	$(BIN)/jupyter lab --notebook-dir=. notebooks
+
+bench: $(READY)
+	$(BIN)/python -m pytest -p no:cacheprovider -s tests/bench $(RUN)
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+# The lock names versions and no address; run this after a change of the ranges in pyproject.toml.
+lock:
+	uv pip compile --universal pyproject.toml --extra dev -o requirements.lock --python-version 3.11
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed: make PYTHON=python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip --upgrade
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $(READY)

@@ -1,0 +1,173 @@
+"""The command: audit, init, check, run, status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from auditlib.errors import AuditError
+
+EPILOG = "Exit codes: 0 all well, 1 a notebook failed, 2 a mistake in the arguments, params or files."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.do(options)
+    except AuditError as e:
+        for line in getattr(e, "lines", [str(e)]):
+            print(f"auditlib: {line}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("auditlib: stopped; finished stages are kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # output piped into head
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="auditlib", description=__doc__, epilog=EPILOG)
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    audit = commands.add_parser("audit", help="audit a results folder: from saved runs to a report", epilog=EPILOG)
+    audit.add_argument("folder", type=Path, help="folder with the results of the full runs (and the blind ones)")
+    audit.add_argument("--benchmark", required=True, help="name of the benchmark, as in the files' names")
+    audit.add_argument("--judge", help="which judged files to use, when several lie there")
+    audit.add_argument("--blind", type=Path, metavar="FOLDER", help="folder of the runs without image")
+    audit.add_argument("--dataset", type=Path, metavar="FILE", help="the benchmark's own TSV: options as written")
+    audit.add_argument("--outputs", type=Path, help="where results go (default: outputs/ of the project)")
+    audit.add_argument("--limit", type=_positive, metavar="N", help="a quick look at the first N items")
+    audit.add_argument("--force", action="store_true", help="repeat what is fresh")
+    audit.set_defaults(do=_audit)
+
+    init = commands.add_parser("init", help="write a params file from a results folder", epilog=EPILOG)
+    init.add_argument("folder", type=Path)
+    init.add_argument("--benchmark", required=True)
+    init.add_argument("--judge")
+    init.add_argument("--blind", type=Path, metavar="FOLDER")
+    init.add_argument("--dataset", type=Path, metavar="FILE")
+    init.add_argument("--to", type=Path, metavar="FOLDER", help="folder of the file (default: params/ of the project)")
+    init.add_argument("--force", action="store_true", help="replace a file of that name")
+    init.set_defaults(do=_init)
+
+    check = commands.add_parser("check", help="read a pool and print what was read, joined and left out")
+    check.add_argument("params", type=Path)
+    check.add_argument("--outputs", type=Path)
+    check.set_defaults(do=_check)
+
+    run = commands.add_parser("run", help="run the notebooks of one or more params files", epilog=EPILOG)
+    run.add_argument("params", nargs="+", type=Path)
+    run.add_argument("--jobs", type=_positive, metavar="N", help="pools at a time (default: one per core)")
+    run.add_argument("--pools", metavar="GLOB", help="only pools whose name matches, e.g. 'mmstar*'")
+    run.add_argument("--force", action="store_true", help="repeat what is fresh")
+    run.add_argument("--limit", type=_positive, metavar="N", help="first N items only, kept apart in POOL.limitN")
+    run.add_argument("--dry-run", action="store_true", help="say what would run, from which files, how long")
+    run.add_argument("--keep-going", action=argparse.BooleanOptionalAction, default=True,
+                     help="go on with other pools when one fails (default: yes)")  # fmt: skip
+    run.add_argument("--outputs", type=Path, help="where results go (default: outputs/ of the project)")
+    run.set_defaults(do=_run)
+
+    status = commands.add_parser("status", help="say which pools are fresh, stale, failed or running, and why")
+    status.add_argument("params", nargs="*", type=Path, help="default: every file of params/")
+    status.add_argument("--outputs", type=Path)
+    status.set_defaults(do=_status)
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError("a whole number of at least 1 is needed")
+    return int(text)
+
+
+def _say(pool: str, stage: str, text: str) -> None:
+    if stage:
+        print(f"{pool:<24} {stage:<11} {text}", flush=True)
+    else:
+        print(f"auditlib: {pool}: {text}", file=sys.stderr, flush=True)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from auditlib import pipeline
+
+    jobs = pipeline.jobs_for(options.params, outputs=options.outputs, pools=options.pools, limit=options.limit,
+                             force=options.force)  # fmt: skip
+    if options.dry_run:
+        print("\n".join(pipeline.describe(jobs)))
+        return 0
+    return _finish(jobs, workers=options.jobs, keep_going=options.keep_going)
+
+
+def _finish(jobs, *, workers: int | None = None, keep_going: bool = True) -> int:
+    from auditlib import pipeline
+    from auditlib.headline import headline_lines
+    from auditlib.paths import RunPaths
+
+    outcomes = pipeline.run(jobs, workers=workers, keep_going=keep_going, say=_say)
+    outputs = Path(jobs[0].outputs)
+    done = [o.pool for o in outcomes if o.code == 0]
+    if done:
+        print()
+        for pool in done:
+            print("\n".join(headline_lines(RunPaths(outputs, pool))))
+        if len(jobs) == 1:
+            print(f"report: {_shown(RunPaths(outputs, done[0]).report_html)}")
+        print(f"index: {_shown(outputs / 'index.html')}")
+    stopped = [f"{o.pool} ({'mistake' if o.code == 2 else 'failed'})" for o in outcomes if o.code]
+    if stopped or len(outcomes) < len(jobs):
+        left = f"; {len(jobs) - len(outcomes)} not started" if len(outcomes) < len(jobs) else ""
+        print(f"auditlib: {len(done)} of {len(jobs)} pools ended well; not: {', '.join(stopped)}{left}",
+              file=sys.stderr)  # fmt: skip
+    return pipeline.exit_code(outcomes)
+
+
+def _shown(path: Path) -> str:
+    """A path as short as it can be said from here."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from auditlib import pipeline
+    from auditlib.starting import params_for_folder
+
+    file = params_for_folder(options.folder, options.benchmark, judge=options.judge, blind=options.blind,
+                             dataset=options.dataset, outputs=options.outputs)  # fmt: skip
+    print(f"params: {_shown(file)}", flush=True)
+    jobs = pipeline.jobs_for([file], outputs=options.outputs, limit=options.limit, force=options.force)
+    return _finish(jobs)
+
+
+def _init(options: argparse.Namespace) -> int:
+    from auditlib.starting import init
+
+    file, found = init(options.folder, options.benchmark, judge=options.judge, blind=options.blind,
+                       dataset=options.dataset, to=options.to, force=options.force)  # fmt: skip
+    print(found)
+    print(f"wrote {_shown(file)}; next: auditlib run {_shown(file)}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from auditlib.starting import check
+
+    print(check(options.params, outputs=options.outputs))
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    from auditlib import pipeline
+    from auditlib.paths import project_root
+
+    files = options.params or sorted((project_root() / "params").glob("*.yaml"))
+    jobs = pipeline.jobs_for(files, outputs=options.outputs)
+    for row in pipeline.states(jobs):
+        print(f"{row['pool']:<24} {row['state']:<12} {row['finished']:<21} {row['why']}".rstrip())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

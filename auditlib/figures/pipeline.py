@@ -1,0 +1,77 @@
+"""Figure 1: the audit as five steps, with what this pool put in and got out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from auditlib import lookup
+from auditlib.figures import style
+from auditlib.figures.style import BLUE, GREY, INK, MUTED, WIDE, styled
+from auditlib.frames import SEVERITIES
+from auditlib.numerals import count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plural(n: float, one: str, many: str | None = None) -> str:
+    """``1 item``, ``1500 items``."""
+    return f"{count(n)} {one if int(n) == 1 else many or one + 's'}"
+
+
+def prepare_pipeline(audit: Any) -> pd.DataFrame:
+    """The lines of each box: step, title, line, tone (plain or missing)."""
+    steps = audit.steps or {}
+    items = len(audit.items)
+    joined, excluded = steps.get("items_joined", items), steps.get("items_excluded", 0)
+    full, blind = steps.get("full_runs", len(audit.models)), steps.get("blind_runs", 0)
+    run = audit.detectors["state"].eq("run")
+    flagged = audit.findings[audit.findings["flag"].astype(bool)] if len(audit.findings) else audit.findings
+    severe = [(s, flagged.loc[flagged["severity"] == s, "item"].nunique() if len(flagged) else 0) for s in SEVERITIES[:3]]
+    arms = [style.arm_name(a) for a in lookup.arms(audit)]
+    boxes = [
+        ("Inputs", [plural(full, "full run"), plural(blind, "blind run") if blind else "no blind run",
+                    f"{plural(steps.get('items_read', items), 'item')} with keys"]),
+        ("Align by item id", [f"{plural(joined, 'item')} joined", f"{count(excluded)} excluded",
+                              f"{plural(len(audit.models), 'model')}"]),
+        ("Detect", [f"{int(run.sum())} of {len(run)} detectors run",
+                    f"scored: {', '.join(arms)}" if arms else "no scored arm"]),
+        ("Report", [f"{count(n)} {s}" for s, n in severe]),
+        ("Act", ["review flagged items", "mend keys and options", "cite excess, not raw share" if blind else "add the blind run"]),
+    ]  # fmt: skip
+    return pd.DataFrame(
+        [{"step": i + 1, "title": title, "line": line, "tone": "missing" if line in ("no blind run", "add the blind run") else "plain"}
+         for i, (title, lines) in enumerate(boxes) for line in lines]
+    )  # fmt: skip
+
+
+@styled
+def pipeline(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Five boxes from left to right; the blind run is the only input that needs a model."""
+    from matplotlib.patches import FancyBboxPatch
+
+    ax = style.axes(ax, WIDE, 1.35)
+    steps = list(dict.fromkeys(frame["step"]))
+    width, gap, tall = 1.0, 0.17, 0.74
+    for i, step in enumerate(steps):
+        part = frame[frame["step"] == step]
+        x = i * (width + gap)
+        ax.add_patch(FancyBboxPatch((x, 0), width, tall, boxstyle="round,pad=0,rounding_size=0.035", fc="#f6f7f8",
+                                    ec=GREY, lw=0.6, mutation_aspect=1))  # fmt: skip
+        style.note(ax, x + 0.06, tall - 0.13, f"{step}", color=BLUE, fontsize=8, fontweight="bold")
+        style.note(ax, x + 0.16, tall - 0.13, part["title"].iloc[0], fontsize=7.5, fontweight="bold")
+        for j, r in enumerate(part.itertuples()):
+            colour = "#a05a00" if r.tone == "missing" else INK
+            style.note(ax, x + 0.06, tall - 0.31 - 0.155 * j, r.line, fontsize=6.6, color=colour)
+        if i + 1 < len(steps):
+            ax.annotate("", (x + width + gap - 0.02, tall / 2), (x + width + 0.02, tall / 2),
+                        arrowprops={"arrowstyle": "-|>", "lw": 0.9, "color": MUTED, "mutation_scale": 8,
+                                    "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+    if "no blind run" in set(frame["line"]):
+        style.note(ax, 0.06, -0.09, "without blind runs, what the image adds is not measured", color="#a05a00", fontsize=6.5)
+    total = len(steps) * (width + gap) - gap
+    ax.set(xlim=(-0.02, total + 0.02), ylim=(-0.16 if "no blind run" in set(frame["line"]) else -0.02, tall + 0.02))
+    ax.axis("off")
+    return ax

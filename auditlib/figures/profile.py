@@ -1,0 +1,181 @@
+"""Models: what each did with and without the image, how the pool's size matters, which letters are said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from auditlib import lookup
+from auditlib.figures import glyphs, style
+from auditlib.figures.style import AMBER, BLUE, COLUMN, GREY, INK, MUTED, PALE, PURPLE, SKY, VERMILION, WIDE, styled
+from auditlib.lookup import Lacking
+from auditlib.numerals import pct, points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OUTCOMES = {"correct": BLUE, "wrong": SKY, "unparseable": AMBER, "refused": PURPLE, "failed": "#4d4d4d"}
+
+
+def prepare_profile(audit: Any) -> pd.DataFrame:
+    """Share of each model's replies that are correct, wrong, unparseable, refused, failed, by condition.
+
+    The five are exclusive and tested in the order failed, correct, refused, unparseable, wrong. A pool that holds
+    only hits has correct and wrong alone.
+    """
+    cells = _cells(audit)
+    if cells is None:
+        table = lookup.rows(audit.statistics, "accuracy", arm=lookup.headline_arm(audit), level=("full", "blind"))
+        if not len(table):
+            raise Lacking("no model has an accuracy")
+        table = table.rename(columns={"models": "model", "level": "condition", "estimate": "correct"})
+        table = table[["model", "condition", "n", "correct"]].assign(wrong=1 - table["correct"])
+    else:
+        shares = pd.crosstab([cells["model"], cells["condition"]], cells["outcome"], normalize="index")
+        sizes = cells.groupby(["model", "condition"]).size().rename("n")
+        table = shares.join(sizes).reset_index()
+    table = table.reindex(columns=["model", "condition", "n", *OUTCOMES]).fillna(dict.fromkeys(OUTCOMES, 0.0))
+    order = {m: i for i, m in enumerate(lookup.model_names(audit))}
+    table = table[table["condition"].isin(["full", "blind"])]
+    place = table["model"].map(order).fillna(len(order)) * 2 + table["condition"].eq("blind")
+    return table.iloc[np.argsort(place.to_numpy(), kind="stable")].reset_index(drop=True).assign(
+        arm=lookup.headline_arm(audit))  # fmt: skip
+
+
+def _cells(audit: Any) -> pd.DataFrame | None:
+    """One row per reply with its outcome, or None where the pool has no replies."""
+    try:
+        votes, replies = audit.votes, audit.responses
+    except (FileNotFoundError, OSError):
+        return None
+    hit = f"hit_{lookup.headline_arm(audit)}"
+    if votes is None or not len(votes) or hit not in votes:
+        return None
+    cells = votes[["item", "model", "condition", "letter", hit]].copy()
+    read = cells["letter"].notna() & ~cells["letter"].isin(["Z", ""])
+    if replies is not None and len(replies) and "status" in replies:
+        keys = ["item", "model", "condition"]
+        facts = [c for c in ("status", "refused", "answer") if c in replies]
+        cells = cells.merge(replies[keys + facts].drop_duplicates(keys), on=keys, how="left", validate="many_to_one")
+        if "answer" in cells:
+            read = read.to_numpy() | (cells["answer"].notna() & cells["answer"].ne("")).to_numpy()
+    status = cells["status"].fillna("missing") if "status" in cells else pd.Series("ok", index=cells.index)
+    refused = cells["refused"].eq(True) if "refused" in cells else pd.Series(False, index=cells.index)
+    tests = [status.ne("ok"), cells[hit].ge(0.5), refused, ~np.asarray(read, bool)]
+    cells["outcome"] = np.select(tests, ["failed", "correct", "refused", "unparseable"], "wrong")
+    return cells
+
+
+@styled
+def profile(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """One row per model: its full run on the left, its blind run on the right, split by outcome."""
+    names = list(dict.fromkeys(frame["model"]))
+    shown = [c for c in ("full", "blind") if (frame["condition"] == c).any()]
+    ax = style.axes(ax, WIDE if len(shown) > 1 else COLUMN, style.rows_height(len(names), each=0.2, room=0.7, least=1.2))
+    for j, condition in enumerate(shown):
+        part = frame[frame["condition"] == condition].set_index("model").reindex(names)
+        left = np.full(len(names), 1.12 * j)
+        for outcome, colour in OUTCOMES.items():
+            width = part[outcome].fillna(0).to_numpy(float)
+            ax.barh(range(len(names)), width, left=left, height=0.7, color=colour)
+            for i, w in enumerate(width):
+                if w >= 0.07:
+                    ink = INK if outcome in ("wrong", "unparseable", "refused") else "white"
+                    style.note(ax, left[i] + w / 2, i, pct(w, 0), ha="center", color=ink, fontsize=6)
+            left = left + width
+        for i in np.flatnonzero(part["n"].isna()):
+            style.note(ax, 1.12 * j + 0.01, i, "no run", color=MUTED)
+        ax.text(1.12 * j + 0.5, -0.62, {"full": "with the image", "blind": "without the image"}[condition], ha="center",
+                va="bottom", fontsize=7, color=MUTED)  # fmt: skip
+    style.row_names(ax, names, width=28)
+    ax.set_ylim(len(names) - 0.5, -0.62)
+    ax.set_xlim(-0.01, 1.12 * (len(shown) - 1) + 1.01)
+    ticks = [1.12 * j + t for j in range(len(shown)) for t in (0, 0.5, 1)]
+    ax.set_xticks(ticks, ["0", "50", "100"] * len(shown))
+    ax.spines["bottom"].set_visible(False)
+    ax.set_xlabel("share of items (%)")
+    used = [(o, "#a87400" if o == "unparseable" else "#2f86b8" if o == "wrong" else c) for o, c in OUTCOMES.items()
+            if frame[o].max() > 0]  # fmt: skip
+    rows = len(names)
+    style.legend_line(ax, used, y=1 + 0.16 / max(0.2 * rows, 0.3))
+    return ax
+
+
+def prepare_pool_size(audit: Any) -> pd.DataFrame:
+    """Raw zero-gain share and excess by number of models: median, smallest, largest over the subsets."""
+    if not lookup.has_blind(audit):
+        raise Lacking("this pool has no blind run")
+    arm, parts = lookup.headline_arm(audit), []
+    for metric, name in (("pool_size_zero_gain_share", "raw share"), ("pool_size_excess", "excess")):
+        table = lookup.rows(audit.statistics, metric, arm=arm)
+        if "level" in table:
+            parts.append(table[["level", "n", "estimate", "low", "high"]].assign(quantity=name, arm=arm))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"level": []})
+    table["level"] = pd.to_numeric(table["level"], errors="coerce")
+    table = table.dropna(subset=["level"]).astype({"level": int}).rename(columns={"level": "models", "n": "subsets"})
+    if table["models"].nunique() < 2 if len(table) else True:
+        raise Lacking("a curve needs pools of at least two sizes, so three models or more")
+    return table.sort_values(["quantity", "models"], ascending=[False, True]).reset_index(drop=True)
+
+
+@styled
+def pool_size(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Median over subsets of models, with the range from the smallest to the largest."""
+    ax = style.axes(ax, COLUMN, 2.4)
+    ax.axhline(0, color=GREY, lw=0.7)
+    many = frame["models"].nunique() > 6
+    for name, colour in (("raw share", BLUE), ("excess", VERMILION)):
+        part = frame[frame["quantity"] == name]
+        if not len(part):
+            continue
+        if many:
+            ax.fill_between(part["models"], part["low"], part["high"], color=colour, alpha=0.15, lw=0)
+        else:
+            ax.vlines(part["models"], part["low"], part["high"], color=colour, lw=2.5, alpha=0.3)
+        ax.plot(part["models"], part["estimate"], "o-", color=colour, ms=3 if many else 4)
+        last = part.iloc[-1]
+        style.note(ax, last["models"], last["estimate"], f"  {name}\n  {points(last['estimate']) if name == 'excess' else pct(last['estimate']) + '%'}",
+                   color=colour, fontsize=7)  # fmt: skip
+    low, high = frame["models"].min(), frame["models"].max()
+    ax.set_xlim(low - 0.04 * (high - low), high + 0.30 * (high - low))
+    ticks = sorted(frame["models"].unique())
+    step = max(1, -(-len(ticks) // 8))
+    ax.set_xticks(ticks[::step] if ticks[-1] in ticks[::step] else [*ticks[::step][:-1], ticks[-1]])
+    style.percent_axis(ax, "y", "share of items (%), excess (pp)")
+    style.grid(ax, "y")
+    ax.set_xlabel("models in the pool")
+    return ax
+
+
+def prepare_letters(audit: Any) -> pd.DataFrame:
+    """Share of each option letter among the keys, expected share, and smallest and largest share over the models."""
+    key = lookup.unique_p(lookup.rows(audit.statistics, "key_letter_share", stratum=("all", "")), "level")
+    if not len(key):
+        raise Lacking("this pool has no key letters")
+    said = lookup.rows(audit.statistics, "model_letter_share", stratum=("all", ""))
+    range_ = said.groupby("level")["estimate"].agg(["min", "median", "max"]).add_prefix("models_")
+    test = lookup.one(audit.statistics, "key_position")
+    table = key[["level", "n", "estimate", "null"]].rename(columns={"level": "letter", "estimate": "key", "null": "expected"})
+    table = table.join(range_, on="letter")
+    return table.assign(p=lookup.value(test, "p")).sort_values("letter").reset_index(drop=True)
+
+
+@styled
+def letters(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Bars: where the keys are; lines: where they would be if every option shown were equally likely; dots: models."""
+    ax = style.axes(ax, COLUMN, 2.1)
+    x = np.arange(len(frame))
+    ax.bar(x, frame["key"], width=0.7, color=PALE)
+    ax.hlines(frame["expected"], x - 0.42, x + 0.42, color=INK, lw=1.2)
+    ax.vlines(x, frame["models_min"], frame["models_max"], color=BLUE, lw=1.6, alpha=0.5)
+    ax.plot(x, frame["models_median"], "o", color=BLUE, ms=4)
+    ax.set_xticks(x, [glyphs.short(v, 6) for v in frame["letter"]])
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlabel("option letter")
+    style.percent_axis(ax, "y", "share (%)")
+    style.grid(ax, "y")
+    entries = [("keys", MUTED), ("uniform over options shown", INK)]
+    style.legend_line(ax, [*entries, ("models' letters", BLUE)] if frame["models_median"].notna().any() else entries)
+    return ax

@@ -1,0 +1,100 @@
+"""Where the key sits, which letters models choose, and what a reader of positions or lengths would score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from auditlib.detectors.answer_options_distribution import needs
+from auditlib.frames import LETTERS
+from auditlib.metrics.rows import interval_fields, row
+from auditlib.pool import Pool
+from auditlib.stats.intervals import wilson
+from auditlib.stats.positions import key_positions
+
+
+def position_rows(pool: Pool) -> list[dict[str, Any]]:
+    """Histogram of key letters against uniform over the options shown, its p, letters by model, naive readers."""
+    if needs(pool):
+        return []
+    key, k = pool.key_codes, np.nan_to_num(pool.k).astype(int)
+    judged = (key >= 0) & (k > key)
+    if not judged.any():
+        return []
+    key, k, n = key[judged], k[judged], int(judged.sum())
+    p = key_positions(key, k, rng=pool.rng("positions"))
+    rows = [
+        row(
+            "key_position",
+            n=n,
+            estimate=p.statistic,
+            p=p.p,
+            p_method=p.p_method,
+            note="chi-square distance of key letters from uniform over the options shown",
+        )
+    ]
+    for i, (seen, expected) in enumerate(zip(p.observed.tolist(), p.expected.tolist())):
+        level = LETTERS[i]
+        rows.append(
+            row(
+                "key_letter_share",
+                interval_fields(wilson(seen, n)),
+                level=level,
+                n=n,
+                estimate=seen / n,
+                null=expected / n,
+                excess=(seen - expected) / n,
+            )
+        )
+        rows.append(row("always_letter_accuracy", level=level, n=n, estimate=seen / n, null=float(np.mean(1 / k))))
+    return rows + _models(pool, judged, len(p.observed)) + _longest(pool, judged)
+
+
+def _models(pool: Pool, judged: np.ndarray, letters: int) -> list[dict[str, Any]]:
+    rows = []
+    for condition in (c for c in ("full", "blind") if c in pool.letters):
+        codes = pool.letters[condition][judged]
+        for j, model in enumerate(pool.model_names):
+            said = codes[:, j][codes[:, j] >= 0]
+            for i in range(letters if len(said) else 0):
+                rows.append(
+                    row(
+                        "model_letter_share",
+                        models=model,
+                        level=f"{LETTERS[i]} {condition}",
+                        n=len(said),
+                        estimate=float(np.mean(said == i)),
+                    )
+                )
+    return rows
+
+
+def _longest(pool: Pool, judged: np.ndarray) -> list[dict[str, Any]]:
+    """How often the key is the single longest option, against chance."""
+    if "options" not in pool.items:
+        return []
+    hit, chance, n = 0, 0.0, 0
+    for options, key in zip(pool.items["options"].to_numpy()[judged], pool.key_codes[judged].tolist()):
+        if not isinstance(options, list | tuple | np.ndarray):
+            continue
+        length = [len(str(t)) for t in options]
+        shown = [i for i, c in enumerate(length) if c]
+        longest = [i for i in shown if length[i] == max(length)]
+        if len(shown) < 2 or len(longest) != 1:
+            continue
+        n, chance = n + 1, chance + 1 / len(shown)
+        hit += longest[0] == key
+    if not n:
+        return []
+    return [
+        row(
+            "longest_option_rate",
+            interval_fields(wilson(hit, n)),
+            n=n,
+            estimate=hit / n,
+            null=chance / n,
+            excess=(hit - chance) / n,
+            note="items whose longest option is unique",
+        )
+    ]

@@ -1,0 +1,175 @@
+"""Statistics of the letters: label-conflict tiers, agreement, same wrong option."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from auditlib.detectors.consensus_error import consensus
+from auditlib.detectors.consensus_error import needs as consensus_needs
+from auditlib.detectors.fleiss_kappa_agreement import needs as kappa_needs
+from auditlib.metrics.rows import interval_fields, row
+from auditlib.pool import Pool
+from auditlib.stats.agreement import fleiss_kappa, krippendorff_alpha
+from auditlib.stats.intervals import wilson
+from auditlib.stats.wrong_options import same_wrong_option
+
+#: pairs of models beyond which only the mean over pairs is reported
+MAX_PAIRS = 300
+BASELINES = {
+    "shuffled": "null: wrong letters shuffled over items with their own wrongness",
+    "rejudged": "null: letters shuffled over items, wrongness judged again on the new item",
+}
+
+
+def vote_rows(pool: Pool) -> list[dict[str, Any]]:
+    """Tier shares by stratum, kappa, alpha, and the same-wrong-option rate of each pair of models."""
+    rows: list[dict[str, Any]] = []
+    if not consensus_needs(pool):
+        rows += _tiers(pool) + _same_wrong(pool) + _backfill(pool)
+    if not kappa_needs(pool):
+        rows += _kappa(pool)
+    return rows
+
+
+def _tiers(pool: Pool) -> list[dict[str, Any]]:
+    c = consensus(pool.letters["full"], pool.key_codes)
+    tier = np.full(len(pool.items), "", dtype=object)
+    tier[c.keep] = c.tier
+    keyed = pool.key_codes >= 0
+    rows = []
+    strata = pool.strata
+    groups = [("all", keyed)] + ([] if strata is None else [(s, keyed & (strata == s)) for s in sorted(set(strata))])
+    for name, here in groups:
+        n = int(here.sum())
+        if not n:
+            continue
+        for metric in ("unanimous", "high", "medium", "consensus"):
+            hit = (tier != "") & (tier != "none") if metric == "consensus" else tier == metric
+            k = int((hit & here).sum())
+            rows.append(
+                row(f"{metric}_share", interval_fields(wilson(k, n)), arm="exact", stratum=name, n=n, estimate=k / n)
+            )
+    n = int(keyed.sum())
+    unanimous = c.voters[c.tier == "unanimous"]
+    for voters in sorted(set(unanimous.tolist())):
+        k = int((unanimous == voters).sum())
+        rows.append(
+            row(
+                "unanimous_share",
+                interval_fields(wilson(k, n)),
+                arm="exact",
+                level=f"{voters}/{voters}",
+                n=n,
+                estimate=k / n,
+                note=f"{voters} voters, all for one option that is not the key",
+            )
+        )
+    return rows
+
+
+def _backfill(pool: Pool) -> list[dict[str, Any]]:
+    """What writing the key into every reply that the judge accepted would do to the unanimous items.
+
+    The audit never does so; the row shows what the temptation would have hidden.
+    """
+    if "judged" not in pool.arms or "full" not in pool.arms["judged"].hits:
+        return []
+    letters, key = pool.letters["full"], pool.key_codes
+    accepted = (pool.arms["judged"].hits["full"] > 0) & (key >= 0)[:, None]
+    filled = np.where(accepted, key[:, None], letters)
+    honest, tempted = (int((consensus(x, key).tier == "unanimous").sum()) for x in (letters, filled))
+    n = int((key >= 0).sum())
+    return [
+        row(
+            "backfill_unanimous",
+            arm="exact",
+            n=tempted,
+            estimate=tempted / n,
+            null=honest / n,
+            note=f"unanimous items if judged hits were written back as the key: {tempted} instead of {honest}",
+        )
+    ]
+
+
+def _kappa(pool: Pool) -> list[dict[str, Any]]:
+    letters = pool.letters["full"]
+    complete = (letters >= 0).all(axis=1)
+    rows = []
+    if complete.sum() >= 2:
+        k = fleiss_kappa(
+            letters[complete],
+            draws=pool.settings.bootstrap,
+            rng=pool.rng("kappa"),
+            cluster=None if pool.cluster is None else pool.cluster[complete],
+        )
+        rows.append(
+            row(
+                "fleiss_kappa",
+                interval_fields(k.interval),
+                arm="exact",
+                n=k.n,
+                estimate=k.estimate,
+                note=f"complete cases: {k.n} of {len(letters)} items",
+            )
+        )
+    excluded = (letters < 0).sum(axis=0)
+    for name, n in zip(pool.model_names, excluded.tolist()):
+        if n:
+            rows.append(
+                row(
+                    "kappa_excluded_items",
+                    arm="exact",
+                    models=name,
+                    n=n,
+                    estimate=n / len(letters),
+                    note="items left out of the complete cases because this model names no option",
+                )
+            )
+    alpha = krippendorff_alpha(letters)
+    two = int(((letters >= 0).sum(axis=1) >= 2).sum())
+    rows.append(
+        row("krippendorff_alpha", arm="exact", n=two, estimate=alpha.estimate, note="items with two letters or more")
+    )
+    return rows
+
+
+def _same_wrong(pool: Pool) -> list[dict[str, Any]]:
+    letters, key, names = pool.letters["full"], pool.key_codes, pool.model_names
+    keyed = key >= 0
+    rows = []
+    pairs = list(combinations(range(len(names)), 2))
+    results = [(a, b, same_wrong_option(letters[keyed, a], letters[keyed, b], key[keyed])) for a, b in pairs]
+    results = [(a, b, r) for a, b, r in results if r.n]
+    if not results:
+        return rows
+    for a, b, r in results if len(pairs) <= MAX_PAIRS else []:
+        for kind in BASELINES:
+            rows.append(
+                row(
+                    "same_wrong_option",
+                    r.as_row(kind),
+                    arm="exact",
+                    models=f"{names[a]} | {names[b]}",
+                    note=BASELINES[kind],
+                )
+            )
+    n = sum(r.n for *_, r in results)
+    for kind, words in BASELINES.items():
+        share, null = (sum(r.n * getattr(r, f) for *_, r in results) / n for f in ("estimate", kind))
+        rows.append(
+            row(
+                "same_wrong_option",
+                arm="exact",
+                models="all pairs",
+                n=n,
+                null_kind=kind,
+                estimate=share,
+                null=null,
+                excess=share - null,
+                note=f"mean over pairs; {words}",
+            )
+        )
+    return rows

@@ -1,0 +1,121 @@
+"""Executed notebooks as HTML that fetches nothing, and as PDF where a program that prints pages is at hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from auditlib.paths import atomic
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+#: A4, no picture or table row cut in two, long code wrapped, no prompts
+PRINT_CSS = """
+@page { size: A4; margin: 16mm 14mm; }
+.jp-InputPrompt, .jp-OutputPrompt { display: none !important; }
+.jp-Cell { padding-left: 0 !important; }
+.jp-OutputArea-output { overflow-x: auto; }
+.jp-OutputArea-output img, .jp-OutputArea-output svg { max-width: 100%; height: auto; }
+@media print {
+  .jp-OutputArea-child, .jp-OutputArea-output, figure, tr { break-inside: avoid; }
+  .jp-OutputArea-output { overflow: visible; }
+  .jp-CodeMirrorEditor pre, .highlight pre, .jp-OutputArea-output pre { white-space: pre-wrap; word-break: break-word; }
+  h1, h2, h3 { break-after: avoid; }
+}
+"""
+
+
+def to_html(notebook: Path, page: Path) -> None:
+    """Write an executed notebook as one HTML file with its pictures inside.
+
+    The injected parameters are hidden; no script, style or picture is fetched when the page is opened.
+    """
+    import nbformat
+    from nbconvert import HTMLExporter
+    from traitlets.config import Config
+
+    config = Config()
+    config.TagRemovePreprocessor.enabled = True
+    config.TagRemovePreprocessor.remove_cell_tags = {"injected-parameters"}
+    exporter = HTMLExporter(config=config, require_js_url="", jquery_url="", mathjax_url="", mermaid_js_url="")
+    content = nbformat.read(notebook, as_version=4)
+    content.metadata.pop("widgets", None)
+    _alternative_texts(content)
+    html, _ = exporter.from_notebook_node(content, resources={"metadata": {"name": notebook.stem}})
+    with atomic(page) as t:
+        t.write_text(html.replace("</head>", f"<style>{PRINT_CSS}</style>\n</head>", 1), encoding="utf-8")
+
+
+def _alternative_texts(content) -> None:
+    """Give each picture a text, the heading above it, so that a reader who sees none knows what it was."""
+    heading = "figure"
+    for cell in content.cells:
+        if cell.cell_type == "markdown":
+            lines = [line.lstrip("# ").strip() for line in cell.source.splitlines() if line.startswith("#")]
+            heading = lines[-1] if lines else heading
+        for output in cell.get("outputs", []):
+            for kind in output.get("data", {}):
+                if kind.startswith("image/"):
+                    output.setdefault("metadata", {}).setdefault(kind, {})["alt"] = heading
+
+
+def find_printer() -> str:
+    """Path of a browser that prints pages, ``"weasyprint"`` where that is installed, or ``""``."""
+    stated = os.environ.get("AUDITLIB_CHROMIUM")
+    for name in ([stated] if stated else []) + list(BROWSERS):
+        if found := shutil.which(name):
+            return found
+    return "weasyprint" if find_spec("weasyprint") else ""
+
+
+def to_pdf(page: Path, pdf: Path, printer: str) -> None:
+    """Print an HTML file.
+
+    Raises
+    ------
+    RuntimeError
+        The program ended without a PDF; its last words are the message.
+    """
+    with atomic(pdf) as t:
+        if printer == "weasyprint":
+            import weasyprint
+
+            weasyprint.HTML(filename=str(page)).write_pdf(str(t))
+            return
+        profile = tempfile.mkdtemp(prefix="au")  # a shared profile makes parallel calls clash
+        command = [printer, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                   "--disable-background-networking", "--no-first-run", "--no-pdf-header-footer",
+                   f"--user-data-dir={profile}", f"--print-to-pdf={t}", page.resolve().as_uri()]  # fmt: skip
+        try:
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        except (OSError, subprocess.TimeoutExpired) as e:
+            raise RuntimeError(str(e)) from None
+        finally:
+            shutil.rmtree(profile, ignore_errors=True)
+        if not t.exists() or t.read_bytes()[:5] != b"%PDF-":
+            raise RuntimeError((ended.stderr.strip().splitlines() or ["no PDF was written"])[-1])
+
+
+def export_notebooks(folder: Path, names: Sequence[str]) -> str:
+    """Export executed notebooks as HTML, and as PDF where possible; says in words what became of the PDFs.
+
+    Parameters
+    ----------
+    folder : where ``<name>.ipynb`` lie; pages are written beside them.
+    """
+    for name in names:
+        to_html(folder / f"{name}.ipynb", folder / f"{name}.html")
+    printer = find_printer()
+    if not printer:
+        return "notebook PDFs skipped: install chromium, or 'pip install weasyprint'"
+    try:
+        for name in names:
+            to_pdf(folder / f"{name}.html", folder / f"{name}.pdf", printer)
+    except RuntimeError as e:
+        return f"notebook PDFs skipped: {Path(printer).name} failed ({e})"
+    return f"notebook PDFs by {Path(printer).name}"

@@ -1,0 +1,112 @@
+"""An audit on disk: every file is written under a temporary name and renamed."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from auditlib.auditing import Audit
+from auditlib.errors import AuditError
+from auditlib.frames import COLUMNS
+from auditlib.metrics.rows import STATISTICS, TEXT_COLUMNS
+from auditlib.params import Params
+from auditlib.paths import RunPaths, atomic
+
+#: frames kept as parquet, by the name of the audit's attribute
+FRAMES = ("items", "models", "responses", "judgements", "findings", "counts", "draws")
+
+
+def save_audit(audit: Audit, paths: RunPaths) -> list[Path]:
+    """Write an audit's frames; returns the files.
+
+    Tables that people open (``findings.csv``, ``statistics.csv``, ``coverage.csv``) are CSV; floats keep 12 digits, so
+    that bytes repeat from run to run.
+    """
+    written = []
+    for name in FRAMES:
+        table = getattr(audit, name)
+        target = paths.frame(name)
+        if table is None:
+            target.unlink(missing_ok=True)
+            continue
+        with atomic(target) as temporary:
+            table.to_parquet(temporary, index=False)
+        written.append(target)
+    for table, target in (
+        (audit.findings, paths.findings_csv),
+        (audit.statistics, paths.statistics),
+        (audit.coverage, paths.coverage),
+        (audit.detectors, paths.detectors),
+    ):
+        with atomic(target) as temporary:
+            table.to_csv(temporary, index=False, float_format="%.12g", lineterminator="\n")
+        written.append(target)
+    facts = {
+        "pool": audit.pool_name,
+        "benchmark": audit.benchmark,
+        "steps": audit.steps,
+        "provenance": audit.provenance,
+        "params": json.loads(audit.params.model_dump_json()) if audit.params else None,
+    }
+    with atomic(paths.steps) as temporary:
+        temporary.write_text(json.dumps(facts, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    return [*written, paths.steps]
+
+
+def load_audit(paths: RunPaths) -> Audit:
+    """Read an audit that :func:`save_audit` wrote; replies and verdicts are read when asked for.
+
+    Raises
+    ------
+    AuditError
+        When the audit stage of the pool has not been run, or its files are damaged.
+    """
+    try:
+        facts = json.loads(paths.steps.read_text(encoding="utf-8"))
+        frames = {n: pd.read_parquet(paths.frame(n)) for n in ("items", "models", "findings", "counts", "draws")}
+        tables = {
+            "statistics": read_statistics(paths.statistics),
+            "coverage": _text(paths.coverage, COLUMNS["coverage"]).astype({"n": int}),
+            "detectors": pd.read_csv(paths.detectors, keep_default_na=False),
+        }
+    except FileNotFoundError as e:
+        raise AuditError(
+            f"pool {paths.pool!r} has not been audited ({Path(str(e.filename)).name} is missing)",
+            file=paths.folder,
+            mend="run notebooks/10_audit.ipynb for it, or 'auditlib run' its params file",
+        ) from None
+    except (json.JSONDecodeError, UnicodeDecodeError, ValueError, OSError) as e:
+        raise AuditError(
+            f"the saved audit is damaged ({type(e).__name__})", file=paths.folder, mend="run it again with --force"
+        ) from None
+    params = Params.model_validate(facts["params"]) if facts["params"] else None
+    return Audit(
+        pool_name=facts["pool"],
+        benchmark=facts["benchmark"],
+        params=params,
+        steps=facts["steps"],
+        provenance=facts["provenance"],
+        texts=partial(_read_later, paths),
+        **frames,
+        **tables,
+    )
+
+
+def read_statistics(path: Path) -> pd.DataFrame:
+    """A statistics.csv with its column types."""
+    return _text(path, STATISTICS).astype({c: float for c in STATISTICS if c not in TEXT_COLUMNS})
+
+
+def _text(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    table = pd.read_csv(path, dtype=str, keep_default_na=False).reindex(columns=list(columns))
+    numbers = [c for c in columns if c in STATISTICS and c not in TEXT_COLUMNS and "metric" in columns]
+    return table.assign(**{c: table[c].replace("", "nan") for c in numbers})
+
+
+def _read_later(paths: RunPaths, name: str) -> Any:
+    path = paths.frame(name)
+    return pd.read_parquet(path) if path.exists() else None

@@ -1,0 +1,285 @@
+"""Run many pools: each in a process of its own, several at a time, what is fresh left alone."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from auditlib.errors import AuditError
+from auditlib.freshness import input_files
+from auditlib.kernels import THREADS
+from auditlib.nb import start
+from auditlib.params import Params, load_params
+from auditlib.paths import project_root
+from auditlib.stages import REPORT, is_locked, read_status
+from auditlib.worker import DONE, FAILED, MISTAKE, Job, Look, Outcome, look
+
+#: command of a worker; -P: whatever lies in the working directory is not imported
+WORKER = [sys.executable, "-P", "-m", "auditlib.worker"]
+#: seconds that a worker gets to stop its kernel before it is killed
+GRACE = 8.0
+#: rule of thumb where a stage was never timed: seconds, and seconds per MB of input for the first notebook
+RULE = {"10_audit": 12.0, "80_figures": 15.0, "90_tables": 8.0, REPORT: 15.0}
+RULE_PER_MB = 1.0
+
+
+def jobs_for(
+    files: Sequence[str | Path],
+    *,
+    outputs: str | Path | None = None,
+    root: Path | None = None,
+    pools: str | None = None,
+    limit: int | None = None,
+    force: bool = False,
+) -> list[Job]:
+    """Check params files and make a job of each.
+
+    Parameters
+    ----------
+    outputs : folder for results; default ``outputs`` in the project.
+    pools : a pattern such as ``mmstar*`` that pool names must match.
+    limit : read only so many items of each pool, into ``<pool>.limitN``, never mixed with a full run.
+
+    Raises
+    ------
+    AuditError
+        Mistakes in one or more files (one line each), two files of one pool, nothing left to run.
+    """
+    root = root or project_root()
+    folder = Path(outputs).expanduser().absolute() if outputs else root / "outputs"
+    jobs, mistakes, seen = [], [], {}
+    for file in map(Path, files):
+        try:
+            params = load_params(file)
+            if pools and not fnmatch.fnmatch(params.pool, pools):
+                continue
+            if params.pool in seen:
+                raise AuditError(f"pool {params.pool!r} is also the pool of {seen[params.pool]}", file=file,
+                                 mend="give each params file its own pool name")  # fmt: skip
+            seen[params.pool] = file
+            more = {"limit": limit} if limit else {}
+            jobs.append(Job(str(file.absolute()), str(folder), str(root), more, force))
+        except AuditError as e:
+            if not pools or fnmatch.fnmatch(file.stem, pools):
+                mistakes.append(str(e))
+    if mistakes:
+        raise Mistakes(mistakes)
+    if not jobs:
+        raise AuditError(f"no pool matches {pools!r}" if pools else "no params file is given",
+                         mend="name files such as params/*.yaml")  # fmt: skip
+    return jobs
+
+
+class Mistakes(AuditError):
+    """Several mistakes, one line each."""
+
+    def __init__(self, lines: list[str]):
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+    def __reduce__(self):
+        return (Mistakes, (self.lines,))
+
+
+def run(
+    jobs: Sequence[Job],
+    *,
+    workers: int | None = None,
+    keep_going: bool = True,
+    say: Callable[[str, str, str], None] = lambda pool, stage, text: None,
+) -> list[Outcome]:
+    """Run jobs and write the index over all pools.
+
+    Parameters
+    ----------
+    workers : pools at a time; default one per core.
+    keep_going : whether other pools start after one has failed.
+    say : called with (pool, stage, sentence) as things happen.
+
+    Returns
+    -------
+    Outcomes in the order of the jobs; a pool that was not started has no outcome.
+    """
+    workers = workers or min(len(jobs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+    crew = _Crew(say)
+    outcomes: dict[int, Outcome] = {}
+    # Threads that each wait for one process: a pool that is killed takes no other with it.
+    with ThreadPoolExecutor(max_workers=max(1, workers)) as executor:
+        futures = {executor.submit(crew.run, job): i for i, job in enumerate(jobs)}
+        try:
+            for future in as_completed(futures):
+                outcome = future.result()
+                if outcome is None:
+                    continue
+                outcomes[futures[future]] = outcome
+                if outcome.code and not keep_going:
+                    crew.closed = True
+        except BaseException:
+            crew.stop()
+            raise
+    if any(o.code == DONE or o.ran for o in outcomes.values()):
+        _index(Path(jobs[0].outputs))
+    return [outcomes[i] for i in sorted(outcomes)]
+
+
+def _index(outputs: Path) -> None:
+    from auditlib.report.index import write_index
+
+    write_index(outputs)
+
+
+class _Crew:
+    """The worker processes of one run."""
+
+    def __init__(self, say: Callable[[str, str, str], None]):
+        self.say, self.closed = say, False
+        self.alive: set[subprocess.Popen] = set()
+        self.lock = threading.Lock()
+
+    def run(self, job: Job) -> Outcome | None:
+        pool = start(job.params, job.outputs, job.overrides).paths.pool
+        with self.lock:
+            if self.closed:
+                return None
+            process = subprocess.Popen(
+                WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True, encoding="utf-8", env=os.environ | THREADS,
+                start_new_session=True,
+            )  # fmt: skip
+            self.alive.add(process)
+        noise: list[str] = []
+        reader = threading.Thread(target=lambda: noise.extend(process.stderr.readlines()[-20:]), daemon=True)
+        reader.start()
+        outcome = None
+        try:
+            process.stdin.write(json.dumps(vars(job)) + "\n")
+            process.stdin.flush()  # and left open: a worker ends when its runner does
+            for line in process.stdout:
+                event = json.loads(line)
+                if "outcome" in event:
+                    outcome = Outcome(**event["outcome"] | {"ran": tuple(event["outcome"]["ran"])})
+                else:
+                    self.say(pool, event["stage"], event["text"])
+            process.wait()
+        except BrokenPipeError:
+            process.wait()
+        finally:
+            with self.lock:
+                self.alive.discard(process)
+        if outcome is None:
+            reader.join(2)
+            outcome = Outcome(pool, FAILED, _died(process.returncode, noise))
+        if outcome.code:
+            self.say(pool, "", outcome.error)
+        return outcome
+
+    def stop(self) -> None:
+        """Ask every worker to stop its kernel and end, and kill those that do not."""
+        with self.lock:
+            self.closed = True
+            left = list(self.alive)
+        for process in left:
+            with suppress(ProcessLookupError):
+                process.terminate()
+        for process in left:
+            try:
+                process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
+def _died(code: int | None, noise: list[str]) -> str:
+    if code and code < 0:
+        more = ": out of memory?" if -code == getattr(signal, "SIGKILL", 9) else ""
+        return f"its process was ended by signal {-code}{more}"
+    return f"its process ended with code {code}: {noise[-1].strip() if noise else 'no message'}"
+
+
+def estimate(before: Look) -> tuple[float, str]:
+    """Seconds that the stages to run will take, and where the number comes from."""
+    to_run = [p for p in before.plans if p.why]
+    timed = all(p.seconds is not None for p in to_run)
+    size = sum(f.stat().st_size for f in input_files(before.params, before.paths.outputs)) / 1e6
+    seconds = sum(
+        p.seconds if p.seconds is not None else RULE.get(p.stage, 10.0) + RULE_PER_MB * size * (p.stage == "10_audit")
+        for p in to_run
+    )
+    return seconds, "as long as last time" if timed else f"by a rule of thumb, {size:.1f} MB of input"
+
+
+def describe(jobs: Iterable[Job]) -> list[str]:
+    """What would run, from which files, and how long: the lines of ``--dry-run``.
+
+    Raises
+    ------
+    AuditError
+        A mistake in the params.
+    """
+    lines, total = [], 0.0
+    for job in jobs:
+        before = look(job)
+        lines.append(f"{before.params.pool}: {_source(before.params)}; results go to {before.paths.folder.name}/")
+        lines += [f"  {name}" for name in list(before.basis.inputs)[:12]]
+        if (n := len(before.basis.inputs)) > 12:
+            lines.append(f"  ... and {n - 12} more files")
+        lines += [f"  {p.stage:<11} {p.note}" for p in before.plans]
+        seconds, rule = estimate(before)
+        if any(p.why for p in before.plans):
+            lines.append(f"  about {seconds:.0f} s ({rule})")
+        total += seconds
+    return [*lines, f"in all about {total:.0f} s of work; nothing was run"]
+
+
+def _source(params: Params) -> str:
+    data = params.data
+    if data.embedded:
+        return f"embedded pool {data.embedded}, part of the package"
+    path = data.folder or data.table or data.matrix
+    return f"{'folder' if data.folder else 'file'} {path.name}"
+
+
+def states(jobs: Iterable[Job]) -> list[dict[str, Any]]:
+    """State of each pool: fresh, stale, failed, interrupted, running or never run, and why."""
+    return [_state(job) for job in jobs]
+
+
+def _state(job: Job) -> dict[str, Any]:
+    params, paths, _ = start(job.params, job.outputs, job.overrides)
+    status = read_status(paths)
+    row = {"pool": params.pool, "state": "", "why": "", "finished": max(
+        (s["started"] for s in status["stages"].values() if s.get("state") == "done"), default="")}  # fmt: skip
+    try:
+        plans = look(job).plans
+    except AuditError as e:
+        return row | {"state": "stale", "why": str(e)}
+    if is_locked(paths.outputs, params.pool):
+        at = [n for n, s in status["stages"].items() if s.get("state") == "running"]
+        return row | {"state": "running", "why": ", ".join(at)}
+    failed = {n: s for n, s in status["stages"].items() if s.get("state") == "failed"}
+    if failed:
+        name = next(iter(failed))
+        return row | {"state": "failed", "why": f"{name}: {failed[name].get('error', '')}"}
+    if any(s.get("state") in ("running", "interrupted") for s in status["stages"].values()):
+        return row | {"state": "interrupted", "why": "started and not ended; run it again"}
+    first = next((p for p in plans if p.why), None)
+    if first is None:
+        return row | {"state": "fresh"}
+    state = "never run" if first.why == "never run" and first.stage == plans[0].stage else "stale"
+    return row | {"state": state, "why": "" if state == "never run" else f"{first.stage}: {first.why}"}
+
+
+def exit_code(outcomes: Sequence[Outcome]) -> int:
+    """1 when a notebook failed, else 2 when a user's mistake stopped a pool, else 0."""
+    codes = {o.code for o in outcomes}
+    return FAILED if FAILED in codes else MISTAKE if MISTAKE in codes else DONE

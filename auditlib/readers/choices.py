@@ -1,0 +1,80 @@
+"""Options and question types of an items table."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+
+from auditlib.readers.cells import trimmed
+
+_INLINE = re.compile(r"\n\s*Options:\s*(?=A: )")
+_NEXT_INLINE = r", {}: "
+_CHOICES = re.compile(r"(?:\nChoices:)?\s*\n(?=\(A\))")
+_CHOICE = re.compile(r"(?:^|\n)\(([A-Z])\)[ \t]*")
+_YES_NO = {"yes", "no"}
+
+
+def option_columns(columns: list[str]) -> list[str]:
+    """The columns ``A``, ``B``, ... as far as they go without a gap."""
+    letters = []
+    for code in range(ord("A"), ord("Z") + 1):
+        if chr(code) not in columns:
+            break
+        letters.append(chr(code))
+    return letters
+
+
+def from_columns(table: pd.DataFrame) -> list[list[str]]:
+    """Options of each row from its letter columns, empty ones at the end cut."""
+    letters = option_columns(list(table.columns))
+    if not letters:
+        return [[] for _ in range(len(table))]
+    return [trimmed(list(row)) for row in zip(*(table[c] for c in letters))]
+
+
+def from_question(text: str) -> tuple[str, list[str]]:
+    """Split a question that carries its options: ``(question, options)``; no options, unchanged question otherwise.
+
+    Two shapes are read: ``... Options: A: x, B: y`` on one line, and lines ``(A) x`` below the question, with or
+    without ``Choices:``. Letters must run A, B, C, ... ; each option is taken up to the next letter in order, so that
+    a text such as ``vitamin C: low`` inside an option does not end it early.
+    """
+    start = _INLINE.search(text)
+    if start:
+        return text[: start.start()], _inline(text[start.end() :])
+    start = _CHOICES.search(text)
+    if start:
+        body = text[start.end() :]
+        marks = list(_CHOICE.finditer(body))
+        if [m.group(1) for m in marks] == [chr(ord("A") + i) for i in range(len(marks))] and len(marks) > 1:
+            ends = [m.start() for m in marks[1:]] + [len(body)]
+            return text[: start.start()], [body[m.end() : e].strip() for m, e in zip(marks, ends)]
+    return text, []
+
+
+def _inline(body: str) -> list[str]:
+    options, rest = [], body.removeprefix("A: ")
+    for code in range(ord("B"), ord("Z") + 1):
+        head, mark, tail = rest.partition(_NEXT_INLINE.format(chr(code)))
+        if not mark:
+            break
+        options.append(head.strip())
+        rest = tail
+    return [*options, rest.strip()]
+
+
+def answer_types(options: list[list[str]], keys: pd.Series) -> list[str]:
+    """``choice`` (options, or a letter as key), ``yesno`` (no options, key yes or no) or ``open``, for each row."""
+    return [
+        "choice" if any(o) or (len(key) == 1 and key.isupper()) else "yesno" if key.lower() in _YES_NO else "open"
+        for o, key in zip(options, keys)
+    ]
+
+
+def counts(options: list[list[str]], types: list[str]) -> pd.Series:
+    """Number of options shown: the non-empty ones, 2 for yes/no, missing where unknown."""
+    shown = [
+        2 if kind == "yesno" else (sum(bool(o.strip()) for o in opts) or None) for opts, kind in zip(options, types)
+    ]
+    return pd.Series(shown, dtype="Int64")

@@ -1,0 +1,161 @@
+"""Which file in a VLMEvalKit results folder is what: model, condition, benchmark, predictions or verdicts.
+
+This is the one place that knows folder layouts. A reader asks :func:`scan` for :class:`RunFile` rows and never looks
+at folders itself, so that another layout (run folders, links) means another way to fill the same rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from auditlib.errors import AuditError
+
+#: endings of a model folder, or of a sibling results folder, that mark runs without image
+BLIND = ("_blind", "-blind", "_text-only", "_text_only", "-text-only")
+PREDICTIONS = (".xlsx", ".tsv", ".json")
+#: names that VLMEvalKit writes for two judge models
+JUDGE_ALIASES = {"chatgpt-0125": "openai", "gpt-4-0125": "gpt4"}
+RUN_FOLDER = re.compile(r"T\d{8}(?:-\d{6}|_G\w+)")
+_TABLES = ("_acc", "_score", "_fine", "_metrics", "_detailed_results", "_cotpost", "_tmp", "_extract", "_judge")
+_LEFTOVERS = ("_PREV", "_supp", "_checkpoint")
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """One file of a results folder.
+
+    ``kind`` is ``predictions``, ``result`` (multiple-choice verdicts: hit and log), ``auxmatch`` (yes/no verdicts:
+    extracted and score), ``pickle``, ``dangling`` (a link that leads nowhere) or ``table`` (totals and side products).
+    ``rest`` is the file's stem without the model; ``benchmark`` is empty while it is not known.
+    """
+
+    path: Path
+    model: str
+    condition: str
+    kind: str
+    rest: str
+    benchmark: str = ""
+    judge: str = ""
+
+
+def scan(folder: Path, benchmark: str | None = None, *, condition: str | None = None) -> list[RunFile]:
+    """List the run files of a flat results folder, sorted by path.
+
+    Parameters
+    ----------
+    folder : the results folder (``work_dir``), with one folder per model.
+    benchmark : the benchmark that is asked for, if one is; files that lie in ``folder`` itself, without a model folder,
+        can only be told apart when it is given.
+    condition : overrides the condition of every file (a sibling folder of blind runs).
+
+    Raises
+    ------
+    AuditError
+        The folder is missing or a file.
+    """
+    if not folder.is_dir():
+        raise AuditError(
+            "there is no such results folder" if not folder.exists() else "a results folder was expected",
+            file=folder,
+            mend="name the folder that holds one folder per model",
+        )
+    found: list[RunFile] = []
+    for model_folder in sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
+        files = [p for p in model_folder.iterdir() if p.is_symlink() or p.is_file()]
+        found += [f for p in sorted(files) if (f := _in_model_folder(p, model_folder.name)) is not None]
+    if benchmark:
+        files = [p for p in folder.iterdir() if p.is_symlink() or p.is_file()]
+        found += [f for p in sorted(files) if (f := _without_folder(p, benchmark)) is not None]
+    found = _benchmarks(found, benchmark)
+    return [replace(f, condition=condition) for f in found] if condition else found
+
+
+def split_condition(name: str) -> tuple[str, str]:
+    """Model and condition of a folder's name: ``alpha_blind`` -> ``("alpha", "blind")``."""
+    for ending in BLIND:
+        if name.endswith(ending) and len(name) > len(ending):
+            return name[: -len(ending)], "blind"
+    return name, "full"
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """Model folders whose files lie one level down, in run folders, which are not read."""
+    return sorted(
+        {
+            p.parent.parent
+            for p in folder.glob("*/*/*.*")
+            if RUN_FOLDER.match(p.parent.name) and p.suffix in PREDICTIONS and p.name != "status.json"
+        }
+    )
+
+
+def sibling_blind(folder: Path) -> Path | None:
+    """The results folder beside this one that holds its runs without image, such as ``outputs_text-only``."""
+    beside = [folder.with_name(folder.name + ending) for ending in BLIND]
+    return next((p for p in beside if p.is_dir()), None)
+
+
+def benchmark_names(files: Iterable[RunFile]) -> list[str]:
+    """Benchmarks that have predictions among the files."""
+    return sorted({f.benchmark for f in files if f.benchmark and f.kind in ("predictions", "result", "auxmatch")})
+
+
+def _in_model_folder(path: Path, folder: str) -> RunFile | None:
+    """A file of a model folder; its stem starts with the folder's name (or, copied, with that of the blind run)."""
+    model, condition = split_condition(folder)
+    names = [(folder, condition)] + (
+        [(model + e, "blind") for e in BLIND] if condition == "full" else [(model, condition)]
+    )
+    for name, its_condition in sorted(names, key=lambda n: -len(n[0])):
+        if path.stem.startswith(name + "_"):
+            return _kind(path, model, its_condition, path.stem[len(name) + 1 :])
+    return None
+
+
+def _without_folder(path: Path, benchmark: str) -> RunFile | None:
+    """A file that lies in the results folder itself, named ``MODEL_BENCHMARK``."""
+    head, mark, tail = path.stem.rpartition(f"_{benchmark}")
+    if not mark or not head or (tail and not tail.startswith("_")):
+        return None
+    model, condition = split_condition(head)
+    return _kind(path, model, condition, benchmark + tail)
+
+
+def _kind(path: Path, model: str, condition: str, rest: str) -> RunFile | None:
+    kind = None
+    if path.suffix == ".pkl":
+        kind = "pickle"
+    elif path.suffix in PREDICTIONS:
+        if rest.endswith("_result"):
+            kind = "result"
+        elif rest.endswith("_auxmatch"):
+            kind = "auxmatch"
+        else:
+            kind = "table" if rest.endswith((*_TABLES, *_LEFTOVERS)) else "predictions"
+    if kind and path.is_symlink() and not path.exists():
+        kind = "dangling"
+    return RunFile(path, model, condition, kind, rest) if kind else None
+
+
+def _benchmarks(files: list[RunFile], asked: str | None) -> list[RunFile]:
+    """Name the benchmark of each file.
+
+    Benchmark names are prefixes of each other (``TinySee``, ``TinySee_circular``) and a verdict file is the benchmark
+    plus the judge. So the names with predictions come first, and a longer file belongs to the longest of them.
+    """
+    known = {f.rest for f in files if f.kind == "predictions"} | ({asked} if asked else set())
+    named = []
+    for f in files:
+        if f.kind == "predictions":
+            named.append(replace(f, benchmark=f.rest))
+            continue
+        owner = max((k for k in known if f.rest == k or f.rest.startswith(k + "_")), key=len, default="")
+        tail = f.rest[len(owner) + 1 :]
+        judge = tail[: -len("_result")] if f.kind == "result" and owner else ""
+        if f.kind == "auxmatch" and not owner:
+            owner = f.rest[: -len("_auxmatch")]
+        named.append(replace(f, benchmark=owner, judge=judge))
+    return named

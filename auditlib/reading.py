@@ -1,0 +1,320 @@
+"""From a params file (or a folder) to a :class:`~auditlib.pool.Pool`."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from auditlib.align import align
+from auditlib.errors import AuditError
+from auditlib.frames import LETTERS, MISSING, Runs, coverage_row, frame, letter_codes
+from auditlib.params import Params, load_params
+from auditlib.paths import resolve
+from auditlib.pool import Arm, Pool
+
+
+def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", benchmark: str | None = None) -> Pool:
+    """Read the runs of one pool.
+
+    Parameters
+    ----------
+    source : params, the path of a params file, or a results folder.
+    outputs : folder under which embedded pools are materialised.
+    benchmark : needed with a results folder that holds more than one benchmark.
+
+    Raises
+    ------
+    AuditError
+        Any mistake in the params or the files; the message names the file, the row and the mend.
+    """
+    from auditlib.readers import read_runs
+
+    params = source if isinstance(source, Params) else _params_of(Path(source), benchmark)
+    data = params.data
+    out = resolve(outputs) if data.embedded else Path(outputs)
+    runs = read_runs(
+        data,
+        benchmark=params.benchmark,
+        judge=params.judge,
+        exclude_models=params.audit.exclude_models,
+        outputs=out,
+    )
+    return pool_of(runs, params) if isinstance(runs, Runs) else _pool_of_matrix(runs, params)
+
+
+def _params_of(path: Path, benchmark: str | None) -> Params:
+    if not path.is_dir():
+        return load_params(path)
+    from auditlib.readers.discover import params_of_folder
+
+    return params_of_folder(path, benchmark)
+
+
+def pool_of(runs: Runs, params: Params) -> Pool:
+    """Align, extract and count: canonical frames to a pool."""
+    from auditlib.extract import extract_frame
+
+    settings = params.audit
+    items, responses, coverage = align(runs, keys_from=settings.keys_from)
+    models = _models(runs.models, params, sorted(set(responses["model"])))
+    items = _item_facts(items, settings.options_by_stratum)
+    responses = extract_frame(responses, items, tuple(settings.exact))
+    unclosed = responses["rule"].astype(str).str.contains("truncated", na=False) & responses["status"].eq("ok")
+    responses.loc[unclosed, "status"] = "truncated"
+    judgements = runs.judgements[runs.judgements["model"].isin(models["model"])] if len(runs.judgements) else None
+    cells = _Cells(items, models, responses)
+    wrong = settings.failed == "wrong"
+    letters = {c: cells.letters(c) for c in cells.conditions}
+    arms, absent = {}, []
+    if any((codes >= 0).any() for codes in letters.values()):
+        arms["exact"] = _exact(cells, items, failed_wrong=wrong)
+    else:
+        absent.append(coverage_row("not run", n=len(items), reason="exact arm: no reply names an option letter"))
+    if items["answer_type"].eq("yesno").any():
+        arms["exact_yesno"] = _yesno(cells, items, failed_wrong=wrong)
+    judged = None if judgements is None else _judged(cells, judgements, failed_wrong=wrong)
+    if judged is not None:
+        arms["judged"] = judged
+    if not arms:
+        raise AuditError(
+            "no reply could be scored: no option letter or yes/no was read, and there are no verdicts",
+            file=params.source,
+            mend="choose another extraction chain as audit.exact, or give judged files",
+        )
+    extra = (
+        absent
+        + _judged_coverage(judgements)
+        + [coverage_row("status", n=int(unclosed.sum()), reason="replies whose think block never ends")]
+        * bool(unclosed.any())
+    )
+    if extra:
+        coverage = pd.concat([coverage, frame("coverage", extra)], ignore_index=True)
+    return Pool(
+        name=params.pool,
+        benchmark=params.benchmark,
+        items=items,
+        models=models,
+        arms=arms,
+        letters=letters,
+        refused={c: cells.flag("refused", c) for c in cells.conditions},
+        failed={c: cells.not_ok(c) for c in cells.conditions},
+        responses=responses,
+        judgements=judgements,
+        coverage=coverage,
+        params=params,
+        provenance=dict(runs.provenance),
+        inputs=tuple(runs.inputs),
+    )
+
+
+def _pool_of_matrix(matrix: Any, params: Params) -> Pool:
+    items = _item_facts(matrix.items, params.audit.options_by_stratum)
+    models = _models(pd.DataFrame({"model": list(matrix.models)}), params, list(matrix.models), sort=False)
+    missing = matrix.missing if any(m is not None for m in (matrix.missing or {}).values()) else None
+    trials = None
+    if missing is not None:
+        trials = {
+            c: np.ones(h.shape, np.uint8) if missing.get(c) is None else (~missing[c]).astype(np.uint8)
+            for c, h in matrix.hits.items()
+        }
+    return Pool(
+        name=params.pool,
+        benchmark=params.benchmark,
+        items=items,
+        models=models,
+        arms={"judged": Arm("judged", dict(matrix.hits), trials)},
+        coverage=matrix.coverage,
+        params=params,
+        provenance={"judge": "correctness as stored in the matrix"},
+        inputs=tuple(matrix.inputs),
+    )
+
+
+def _models(known: pd.DataFrame, params: Params, present: list[str], *, sort: bool = True) -> pd.DataFrame:
+    """Models in a fixed order: as the params list them, then the others by name."""
+    listed = [m.name for m in params.models]
+    for name in listed:
+        if name not in present and name not in params.audit.exclude_models:
+            near = difflib.get_close_matches(name, present, n=1, cutoff=0.4)
+            raise AuditError(
+                f"model {name!r} of the params has no run",
+                file=params.source,
+                mend=f"did you mean {near[0]!r}?" if near else f"models found: {', '.join(present[:12])}",
+            )
+    rest = [m for m in present if m not in listed]
+    order = [m for m in listed if m in present] + (sorted(rest) if sort else rest)
+    facts = (
+        pd.DataFrame([m.model_dump(exclude_none=True) for m in params.models]) if listed else pd.DataFrame({"name": []})
+    )
+    table = pd.DataFrame({"model": order})
+    known = known.drop_duplicates("model")
+    extra = [c for c in known.columns if c != "model" and known[c].notna().any()]
+    table = table.merge(known[["model", *extra]], on="model", how="left")
+    facts = facts.rename(columns={"name": "model"})
+    for column in facts.columns.drop("model"):
+        stated = dict(zip(facts["model"], facts[column]))
+        old = table[column] if column in table else pd.Series([None] * len(table))
+        table[column] = [stated.get(m) if pd.notna(stated.get(m)) else o for m, o in zip(table["model"], old)]
+    return table
+
+
+def _item_facts(items: pd.DataFrame, options_by_stratum: dict[str, int]) -> pd.DataFrame:
+    """Add ``k`` (options shown) and ``answer_type`` where the reader could not know them."""
+    items = items.copy()
+    options = items["options"] if "options" in items else pd.Series([None] * len(items))
+    shown = np.array(
+        [sum(bool(str(t)) for t in o) if isinstance(o, list | tuple | np.ndarray) else 0 for o in options], float
+    )
+    k = (
+        pd.to_numeric(items["k"], errors="coerce").to_numpy(float).copy()
+        if "k" in items
+        else np.full(len(items), np.nan)
+    )
+    k = np.where(np.isnan(k) & (shown > 0), shown, k)
+    if options_by_stratum:
+        if "stratum" not in items:
+            raise AuditError(
+                "audit.options_by_stratum is given but the items have no stratum", mend="map a stratum column"
+            )
+        unknown = set(options_by_stratum) - set(items["stratum"].astype(str))
+        if unknown:
+            near = difflib.get_close_matches(min(unknown), list(set(items["stratum"].astype(str))), n=1)
+            raise AuditError(
+                f"audit.options_by_stratum names {min(unknown)!r}, which is no stratum",
+                mend=f"did you mean {near[0]!r}?" if near else "use the names of the stratum column",
+            )
+        by = items["stratum"].astype(str).map(options_by_stratum).to_numpy(dtype=float)
+        k = np.where(np.isnan(k), by, k)
+    items["k"] = pd.array(np.where(np.isnan(k), 0, k).astype(int), dtype="Int64")
+    items.loc[np.isnan(k), "k"] = pd.NA
+    if "answer_type" not in items:
+        items["answer_type"] = None
+    if "key" in items:
+        key = items["key"].astype(object).where(items["key"].notna(), "").astype(str)
+        guess = np.select([key.str.lower().isin(["yes", "no"]), key.isin(list(LETTERS))], ["yesno", "choice"], "open")
+        known = items["answer_type"].notna() & items["answer_type"].ne("")
+        items["answer_type"] = np.where(known, items["answer_type"], np.where(key.eq(""), None, guess))
+        items.loc[items["answer_type"].eq("yesno") & items["k"].isna(), "k"] = 2
+    return items
+
+
+class _Cells:
+    """Places of responses in (items, models) arrays, per condition."""
+
+    def __init__(self, items: pd.DataFrame, models: pd.DataFrame, responses: pd.DataFrame):
+        self.shape = (len(items), len(models))
+        responses = responses[responses["model"].isin(models["model"])]
+        if "sample" not in responses:
+            responses = responses.assign(sample=0)
+        self.responses = responses
+        self.i = pd.Index(items["item"]).get_indexer(responses["item"])
+        self.j = pd.Index(models["model"]).get_indexer(responses["model"])
+        self.conditions = sorted(set(responses["condition"]), key=lambda c: (c != "full", c != "blind", c))
+        clash = responses.duplicated(["item", "model", "condition", "sample"])
+        if clash.any():
+            row = responses[clash].iloc[0]
+            raise AuditError(
+                f"item {row['item']} of {row['model']} ({row['condition']}) was answered twice",
+                file=row.get("run"),
+                row=row.get("row"),
+                mend="keep one of the two rows, or give them different sample numbers",
+            )
+
+    def of(self, condition: str) -> np.ndarray:
+        return self.responses["condition"].eq(condition).to_numpy()
+
+    def letters(self, condition: str) -> np.ndarray:
+        """Letter of the first sample of each cell; MISSING where there is no usable reply."""
+        codes = letter_codes(self.responses["letter"])
+        usable = self.responses["status"].eq("ok").to_numpy() & self.of(condition)
+        first = self.responses["sample"].eq(
+            self.responses.groupby(["item", "model", "condition"])["sample"].transform("min")
+        )
+        out = np.full(self.shape, MISSING, np.int8)
+        here = usable & first.to_numpy()
+        out[self.i[here], self.j[here]] = codes[here]
+        return out
+
+    def flag(self, column: str, condition: str) -> np.ndarray:
+        out = np.zeros(self.shape, bool)
+        if column in self.responses:
+            here = self.of(condition) & self.responses[column].fillna(False).astype(bool).to_numpy()
+            out[self.i[here], self.j[here]] = True
+        return out
+
+    def not_ok(self, condition: str) -> np.ndarray:
+        out = np.zeros(self.shape, bool)
+        here = self.of(condition) & self.responses["status"].ne("ok").to_numpy()
+        out[self.i[here], self.j[here]] = True
+        return out
+
+    def count(self, values: np.ndarray, condition: str) -> np.ndarray:
+        """Sum of 0/1 values over the samples of each cell."""
+        out = np.zeros(self.shape, np.int16)
+        here = self.of(condition)
+        np.add.at(out, (self.i[here], self.j[here]), values[here].astype(np.int16))
+        return out if out.max(initial=0) > 255 else out.astype(np.uint8)
+
+
+def _counted(cells: _Cells, hit: np.ndarray, usable: np.ndarray, name: str, *, failed_wrong: bool) -> Arm:
+    ok = cells.responses["status"].eq("ok").to_numpy()
+    trial = usable & (ok | failed_wrong)
+    hits = {c: cells.count(hit & ok & trial, c) for c in cells.conditions}
+    return Arm(name, hits, {c: cells.count(trial, c) for c in cells.conditions})
+
+
+def _exact(cells: _Cells, items: pd.DataFrame, *, failed_wrong: bool) -> Arm:
+    """Hits by letter, over the items whose key is a letter."""
+    keys = items["key"].to_numpy(dtype=object)[cells.i] if "key" in items else np.array([None] * len(cells.i))
+    letter = cells.responses["letter"].astype(object).where(cells.responses["letter"].notna(), "").to_numpy()
+    known = np.array([isinstance(k, str) and len(k) == 1 and k in LETTERS for k in keys], bool)
+    return _counted(cells, known & (letter == keys), known, "exact", failed_wrong=failed_wrong)
+
+
+def _yesno(cells: _Cells, items: pd.DataFrame, *, failed_wrong: bool) -> Arm:
+    keys = items["key"].astype(str).str.lower().to_numpy(dtype=object)[cells.i]
+    mine = items["answer_type"].eq("yesno").to_numpy()[cells.i]
+    answer = cells.responses["answer"].astype(object).where(cells.responses["answer"].notna(), "").to_numpy()
+    return _counted(cells, mine & (answer == keys), mine, "exact_yesno", failed_wrong=failed_wrong)
+
+
+def _judged(cells: _Cells, judgements: pd.DataFrame, *, failed_wrong: bool) -> Arm | None:
+    """The judged arm. A random fill is no verdict: the reply counts as an abstention, wrong like any other."""
+    if "sample" not in judgements:
+        judgements = judgements.assign(sample=0)
+    on = ["item", "model", "condition", "sample"]
+    verdicts = judgements.drop_duplicates(on)
+    graded = verdicts["hit"].notna() & ~verdicts["hit"].isin([0, 1])
+    if graded.any():
+        row = verdicts[graded].iloc[0]
+        raise AuditError(
+            f"item {row['item']} of {row['model']} has the graded verdict {row['hit']}",
+            file=row.get("run"),
+            mend="give verdicts of 0 or 1; graded scores are not read",
+        )
+    joined = cells.responses[on].merge(verdicts[[*on, "hit", "source"]], on=on, how="left")
+    hit, source = joined["hit"].to_numpy(dtype=float), joined["source"].to_numpy(dtype=object)
+    fill = source == "random_fill"
+    usable = ~np.isnan(hit) | fill
+    if not usable.any():
+        return None
+    return _counted(cells, (hit == 1) & ~fill, usable, "judged", failed_wrong=failed_wrong)
+
+
+def _judged_coverage(judgements: pd.DataFrame | None) -> list[dict[str, Any]]:
+    """Per run: verdicts that decide nothing, by reason."""
+    words = {
+        "random_fill": "verdicts drawn at random after the judge failed: counted as abstentions",
+        "cache_stale": "verdicts about another reply (stale cache): left out",
+    }
+    rows = []
+    if judgements is None:
+        return rows
+    for (model, condition, source), part in judgements.groupby(["model", "condition", "source"], sort=True):
+        if source in words:
+            rows.append(coverage_row("verdict", n=len(part), model=model, condition=condition, reason=words[source]))
+    return rows

@@ -1,0 +1,1 @@
+def figures_page(audit, table, folder): return ""

@@ -1,0 +1,180 @@
+"""The stages of a pool's run: what each must leave behind, and whether it has to run."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from auditlib.errors import AuditError
+from auditlib.freshness import Basis, differences
+from auditlib.paths import RunPaths, atomic
+
+#: the last stage, done by the runner itself: manifest, exported notebooks, report
+REPORT = "report"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One stage of one pool: ``why`` is the reason to run, empty when it is fresh; ``note`` says so in words."""
+
+    stage: str
+    why: str
+    note: str
+    seconds: float | None
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def expected(stage: str, paths: RunPaths) -> list[Path]:
+    """Files that a stage must have written when it ended well."""
+    if stage == "10_audit":
+        frames = [paths.frame(n) for n in ("items", "models", "findings", "counts")]
+        return [*frames, paths.findings_csv, paths.statistics, paths.coverage, paths.flagged]
+    if stage == "80_figures":
+        return [paths.figures / "index.html"]
+    if stage == "90_tables":
+        return [paths.tables]
+    return [paths.manifest, paths.params, paths.report_html]
+
+
+def prints(files: list[Path]) -> dict[Path, tuple[int, ...]]:
+    """What tells a file that was written again from one that was not: inode, time, size (of the newest, in a folder)."""
+    out: dict[Path, tuple[int, ...]] = {}
+    for file in files:
+        members = [p for p in file.iterdir() if p.is_file()] if file.is_dir() else [file] if file.is_file() else []
+        stats = sorted((s.st_mtime_ns, s.st_ino, s.st_size) for s in (p.stat() for p in members))
+        if stats:
+            out[file] = stats[-1]
+    return out
+
+
+def not_written(stage: str, paths: RunPaths, before: dict[Path, tuple[int, ...]]) -> list[str]:
+    """Names of expected files that are absent or exactly as they were before the stage ran."""
+    after = prints(expected(stage, paths))
+    return [
+        p.relative_to(paths.folder).as_posix()
+        for p in expected(stage, paths)
+        if p not in after or after[p] == before.get(p)
+    ]
+
+
+def read_status(paths: RunPaths) -> dict[str, Any]:
+    """The status file of a pool; an empty one where there is none or it cannot be read."""
+    try:
+        status = json.loads(paths.status.read_text(encoding="utf-8"))
+        return status if isinstance(status.get("stages"), dict) else {"stages": {}, "bases": {}}
+    except (OSError, ValueError, AttributeError):
+        return {"stages": {}, "bases": {}}
+
+
+def write_status(paths: RunPaths, status: dict[str, Any]) -> None:
+    """Write the status file in one step, with only those bases that a stage still refers to."""
+    used = {s.get("basis") for s in status["stages"].values()}
+    status["bases"] = {k: v for k, v in status.get("bases", {}).items() if k in used}
+    with atomic(paths.status) as t:
+        t.write_text(json.dumps(status, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def plan(
+    stages: list[str],
+    paths: RunPaths,
+    basis: Basis,
+    notebooks: dict[str, str],
+    *,
+    force: bool = False,
+    printer: bool = False,
+) -> list[Plan]:
+    """Which stages have to run, and why.
+
+    Parameters
+    ----------
+    stages : names in order, :data:`REPORT` last.
+    basis : what the results would be made from now.
+    notebooks : stage -> hash of its notebook.
+    printer : whether a program that prints notebook PDFs is at hand.
+    """
+    status, out, earlier = read_status(paths), [], ""
+    for stage in stages:
+        record = status["stages"].get(stage)
+        why = "asked to (--force)" if force else _why(stage, record, status, paths, basis, notebooks)
+        if not why and earlier:
+            why = f"{earlier} runs again"
+        if not why and stage == REPORT and printer and "skipped: install" in record.get("pdf", ""):
+            why = "notebook PDFs were skipped and can be printed now"
+        earlier = earlier or (stage if why else "")
+        note = f"runs: {why}" if why else f"skipped, fresh: same inputs, params and code as on {record['started']}"
+        out.append(Plan(stage, why, note, (record or {}).get("seconds")))
+    return out
+
+
+def _why(stage, record, status, paths, basis, notebooks) -> str:
+    if record is None:
+        return "never run"
+    if record.get("state") == "running":
+        return "interrupted last time"
+    if record.get("state") != "done":
+        return f"{record.get('state')} last time"
+    gone = [p for p in expected(stage, paths) if not p.exists()]
+    if gone:
+        return f"{gone[0].relative_to(paths.folder).as_posix()} is missing"
+    if record.get("notebook", "") != notebooks.get(stage, ""):
+        return f"notebooks/{stage}.ipynb changed"
+    return differences(status.get("bases", {}).get(record.get("basis"), {}), basis)
+
+
+@contextmanager
+def locked(outputs: Path, pool: str) -> Iterator[None]:
+    """Hold a pool for one runner; the lock goes with its process, however that ends.
+
+    Raises
+    ------
+    AuditError
+        Another runner works on this pool.
+    """
+    file = outputs / ".locks" / f"{pool}.lock"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle = open(file, "a+", encoding="utf-8")  # noqa: SIM115 - open as long as the lock is held
+    try:
+        if not (_flock(handle) or _flock(handle, wait=0.3)):  # a look by 'auditlib status' holds it for an instant
+            handle.seek(0)
+            raise AuditError(f"pool {pool} is being run by another auditlib ({handle.read().strip() or 'unknown'})",
+                             mend="wait until it ends, or choose another folder with --outputs")  # fmt: skip
+        handle.seek(0)
+        handle.truncate()
+        handle.write(f"process {os.getpid()}, since {now()}")
+        handle.flush()
+        yield
+    finally:
+        handle.close()
+
+
+def is_locked(outputs: Path, pool: str) -> bool:
+    """Whether a runner works on a pool at this moment."""
+    file = outputs / ".locks" / f"{pool}.lock"
+    if not file.exists():
+        return False
+    with open(file, "a+", encoding="utf-8") as handle:
+        return not _flock(handle)
+
+
+def _flock(handle, wait: float = 0.0) -> bool:
+    time.sleep(wait)
+    try:
+        import fcntl
+    except ImportError:  # no such lock on this system: two runners at once are the user's care
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,171 @@
+"""Pools that come with the package, as folders that the ordinary reader reads.
+
+``tinysee`` lies in the package as VLMEvalKit wrote it. The two replicas are kept as one table each and written out
+once, as the results folder that the toolkit would have left.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from auditlib.errors import AuditError
+
+_DATA = Path(__file__).resolve().parent / "data"
+#: raise when the layout of the written folders changes, so that older copies are not taken for the new form
+_LAYOUT = "2"
+_FIXED_TIME = datetime(2026, 1, 1)
+_JUDGE = "gpt-4o-mini"
+_CHOICE_COLUMNS = ["index", "question", "A", "B", "C", "D", "answer", "category", "l2_category"]
+
+_POOLS = {
+    "tinysee": "300 drawn items, four tiny vision-language models run with and without image; the truth is known",
+    "mmstar_replica": "1,500 synthetic items and three invented models with published margins; no model was run",
+    "hallusionbench_replica": "951 synthetic yes/no items and three invented models; no model was run",
+}
+_BENCHMARKS = {"tinysee": "TinySee", "mmstar_replica": "MMStar", "hallusionbench_replica": "HallusionBench"}
+
+
+def embedded_pools() -> dict[str, str]:
+    """Names of the embedded pools and what each is."""
+    return dict(_POOLS)
+
+
+def benchmark_of(name: str) -> str:
+    """The benchmark that an embedded pool holds."""
+    return _BENCHMARKS[_known(name)]
+
+
+def truth(name: str = "tinysee") -> pd.DataFrame:
+    """What was planted in an embedded pool, as text: one row per item (``index`` is the item id).
+
+    Raises
+    ------
+    AuditError
+        The pool has no known truth.
+    """
+    if _known(name) != "tinysee":
+        raise AuditError(f"the embedded pool {name!r} has no known truth", mend="use tinysee")
+    return pd.read_csv(_DATA / "tinysee" / "truth.csv", dtype=str, keep_default_na=False)
+
+
+def materialise(name: str, outputs: str | Path) -> Path:
+    """The results folder of an embedded pool; a replica is written on the first call.
+
+    Parameters
+    ----------
+    name : one of :func:`embedded_pools`.
+    outputs : the outputs folder; a replica goes to ``.embedded/<name>/<content hash>/`` in it.
+
+    Returns
+    -------
+    Path
+        A folder for :func:`auditlib.readers.vlmevalkit.read_vlmevalkit`.
+
+    Raises
+    ------
+    AuditError
+        There is no such pool.
+
+    Notes
+    -----
+    Bytes are the same on every run: the workbooks carry a fixed time. The folder appears at once (it is written under
+    a temporary name and renamed), so that two processes may ask for it at the same time.
+    """
+    if _known(name) == "tinysee":
+        return _DATA / "tinysee"
+    packed = (_DATA / "replica" / f"{name}.csv.gz").read_bytes()
+    digest = hashlib.sha256(packed + _LAYOUT.encode()).hexdigest()[:16]
+    target = Path(outputs) / ".embedded" / name / digest
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{digest}.", dir=target.parent))
+    try:
+        work.chmod(0o755)
+        table = pd.read_csv(io.BytesIO(gzip.decompress(packed)), dtype=str, keep_default_na=False)
+        _write_replica(table, _BENCHMARKS[name], work)
+        os.replace(work, target)
+    except OSError:
+        if not target.is_dir():  # else another process was quicker, and its folder is the same
+            raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return target
+
+
+def _known(name: str) -> str:
+    if name not in _POOLS:
+        raise AuditError(f"there is no embedded pool {name!r}", mend=f"choose one of {', '.join(_POOLS)}")
+    return name
+
+
+def _write_replica(table: pd.DataFrame, benchmark: str, folder: Path) -> None:
+    yesno = benchmark == "HallusionBench"
+    facts = _hallusion_facts(table) if yesno else table[_CHOICE_COLUMNS]
+    for column in [c for c in table.columns if c.endswith("|prediction")]:
+        model, condition, _ = column.split("|")
+        name = model if condition == "full" else f"{model}_blind"
+        prediction, hit = table[column], table[f"{model}|{condition}|hit"]
+        rows = facts.assign(prediction=prediction)
+        stem = folder / name / f"{name}_{benchmark}"
+        stem.parent.mkdir()
+        _write_workbook(rows, stem.with_name(f"{stem.name}.xlsx"))
+        if yesno:
+            judged = rows.assign(extracted=_extracted(prediction, table["answer"], hit), score=hit == "1")
+            _write_workbook(judged, stem.with_name(f"{stem.name}_auxmatch.xlsx"))
+        else:
+            log = _logs(prediction, table[f"{model}|{condition}|letter"], table["answer"], hit)
+            _write_workbook(rows.assign(hit=hit, log=log), stem.with_name(f"{stem.name}_{_JUDGE}_result.xlsx"))
+
+
+def _hallusion_facts(table: pd.DataFrame) -> pd.DataFrame:
+    """Item columns with VLMEvalKit's six-field ids: category_subcategory_visualinput_set_figure_question.
+
+    The set is the row number and every item has a figure of its own, because the replica holds no clusters.
+    """
+    index = table["category"] + "_" + table["l2_category"] + "_1_" + table["index"] + "_1_0"
+    facts = table[["question", "answer", "category", "l2_category"]].rename(columns={"l2_category": "l2-category"})
+    facts.insert(0, "index", index)
+    return facts
+
+
+def _logs(prediction: pd.Series, letter: pd.Series, answer: pd.Series, hit: pd.Series) -> np.ndarray:
+    """Log cells as the toolkit writes them: the reply where the rule decided, else the judge's letter."""
+    by_rule = (letter != "Z") & ((letter == answer) == (hit == "1"))
+    judge = np.where(hit == "1", answer, "Z")
+    return np.where(by_rule, "Match Log: " + prediction + ". ", pd.Series(judge).radd("Match Log: ") + ". ")
+
+
+def _extracted(prediction: pd.Series, answer: pd.Series, hit: pd.Series) -> np.ndarray:
+    """Extracted answers: the key where the verdict is a hit, else the reply's own Yes or No, else ``Unknown``.
+
+    ``No image was provided`` is no answer, although it starts with the word.
+    """
+    said = prediction.str.extract(r"^(Yes|No)(?=[.,]|$)", expand=False).fillna("Unknown")
+    return np.where(hit == "1", answer, said)
+
+
+def _write_workbook(table: pd.DataFrame, path: Path) -> None:
+    import xlsxwriter
+
+    plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    book = xlsxwriter.Workbook(str(path), plain)
+    book.set_properties({"created": _FIXED_TIME})
+    sheet = book.add_worksheet("Sheet1")
+    for at, name in enumerate(table.columns):
+        cells = table[name].tolist()
+        if name in ("index", "hit") and all(c.isdigit() for c in cells):
+            cells = [int(c) for c in cells]
+        sheet.write_string(0, at, name)
+        sheet.write_column(1, at, cells)
+    book.close()

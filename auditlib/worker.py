@@ -1,0 +1,237 @@
+"""Run the stages of one pool. ``python -m auditlib.worker`` does so in a process of its own, for :mod:`pipeline`."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from auditlib.errors import AuditError
+from auditlib.freshness import Basis, HashCache, basis, file_hash
+from auditlib.kernels import one_line, run_notebook
+from auditlib.nb import start
+from auditlib.params import Params
+from auditlib.paths import RunPaths
+from auditlib.stages import REPORT, Plan, expected, locked, not_written, now, plan, prints, read_status, write_status
+
+#: exit codes: all well, a notebook failed, the user's mistake
+DONE, FAILED, MISTAKE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Job:
+    """One pool to run; plain values, so that it can travel to another process."""
+
+    params: str
+    outputs: str
+    root: str
+    overrides: dict[str, Any] = field(default_factory=dict)
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a pool ended: an exit code, and one line when it is not 0."""
+
+    pool: str
+    code: int
+    error: str = ""
+    ran: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """A pool before it runs: params, paths, what it is made from, and the plan."""
+
+    params: Params
+    paths: RunPaths
+    limit: int | None
+    basis: Basis
+    notebooks: dict[str, str]
+    plans: list[Plan]
+
+
+def look(job: Job) -> Look:
+    """Check a job's params and inputs' presence and plan its stages; writes nothing but remembered hashes.
+
+    Raises
+    ------
+    AuditError
+        A mistake in the params, or a notebook that is not there.
+    """
+    params, paths, limit = start(job.params, job.outputs, job.overrides)
+    root, outputs = Path(job.root), Path(job.outputs)
+    for name in ("folder", "blind_folder", "table", "matrix", "items", "dataset"):
+        path = getattr(params.data, name)
+        if path is not None and not path.exists():
+            raise AuditError(f"data.{name} names {path.name!r}, which does not exist", file=job.params,
+                             mend="paths in a params file are relative to that file")  # fmt: skip
+    hashes = HashCache(outputs / ".hashes.json") if outputs.is_dir() else HashCache()
+    made_from = basis(params, outputs, hashes, root=root)
+    hashes.save()
+    notebooks = {}
+    for stage in params.notebooks:
+        file = root / "notebooks" / f"{stage}.ipynb"
+        if not file.exists():
+            raise AuditError("there is no such notebook", file=file.name, mend="correct 'notebooks' in the params")
+        notebooks[stage] = file_hash(file)
+    from auditlib.notebook_export import find_printer
+
+    stages = [*params.notebooks, REPORT]
+    plans = plan(stages, paths, made_from, notebooks, force=job.force, printer=bool(find_printer()))
+    return Look(params, paths, limit, made_from, notebooks, plans)
+
+
+def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
+    """Run what is not fresh, in order, and stop at the first stage that fails.
+
+    Parameters
+    ----------
+    say : called with (stage, sentence) as things happen.
+    """
+    began = time.monotonic()
+    pool = Path(job.params).stem
+    ran: list[str] = []
+    facts: dict[str, Any] = {}
+    try:
+        before = look(job)
+        pool = before.params.pool
+        if any(p.why and p.stage == "10_audit" for p in before.plans):
+            facts = _read(before.params, job)  # a mistake in the files ends here, before anything is written
+        with locked(Path(job.outputs), pool):
+            if facts:
+                status = read_status(before.paths)
+                write_status(before.paths, status | {"read": facts})
+            for step in before.plans:
+                say(step.stage, step.note)
+                if step.why:
+                    ran.append(step.stage)
+                    error = _run_stage(job, before, step, say)
+                    if error:
+                        return Outcome(pool, FAILED, error, tuple(ran), time.monotonic() - began)
+    except AuditError as e:
+        return Outcome(pool, MISTAKE if not ran else FAILED, str(e), tuple(ran), time.monotonic() - began)
+    return Outcome(pool, DONE, "", tuple(ran), time.monotonic() - began)
+
+
+def _read(params: Params, job: Job) -> dict[str, Any]:
+    """Read the pool once to meet every mistake, and keep what the manifest needs."""
+    from auditlib.manifest import read_facts
+    from auditlib.reading import read_pool
+
+    pool = read_pool(params, outputs=job.outputs)
+    hashes = HashCache(Path(job.outputs) / ".hashes.json")
+    facts = read_facts(pool, Path(job.root), hashes)
+    hashes.save()
+    return facts
+
+
+def _run_stage(job: Job, before: Look, step: Plan, say: Callable[[str, str], None]) -> str:
+    """Run one stage and record it; returns the error in one line, or ``""``."""
+    paths, stage = before.paths, step.stage
+    digest = hashlib.sha256(json.dumps(before.basis.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+    record: dict[str, Any] = {"state": "running", "started": now(), "why": step.why, "basis": digest,
+                              "notebook": before.notebooks.get(stage, "")}  # fmt: skip
+    _record(job, before, stage, record, digest)
+    was, began, error = prints(expected(stage, paths)), time.monotonic(), ""
+    try:
+        if stage == REPORT:
+            record |= _report(job, before)
+        else:
+            error = _notebook(job, paths, stage)
+        if not error and (missing := not_written(stage, paths, was)):
+            error = f"it ended without an error but did not write {', '.join(missing[:4])}"
+    except AuditError as e:
+        error = str(e)
+    except Exception as e:  # a fault of ours: the pool fails with a line, other pools go on
+        error = one_line(type(e).__name__, str(e))
+        _trace(paths, stage, e)
+    except BaseException:
+        _record(job, before, stage, record | {"state": "interrupted"}, digest)
+        raise
+    record |= {"state": "failed" if error else "done", "seconds": round(time.monotonic() - began, 2)}
+    record |= {"error": error} if error else {}
+    _record(job, before, stage, record, digest)
+    if not error:
+        say(stage, f"done in {record['seconds']:.1f} s" + (f"; {record['pdf']}" if "pdf" in record else ""))
+        return ""
+    where = f" (see {paths.pool}/notebooks/{stage}.ipynb)" if stage != REPORT else ""
+    return f"{stage} failed: {error}{where}"
+
+
+def _notebook(job: Job, paths: RunPaths, stage: str) -> str:
+    root = Path(job.root)
+    values = {"params": _from_root(job.params, root), "outputs": _from_root(job.outputs, root),
+              "overrides": job.overrides}  # fmt: skip
+    source = root / "notebooks" / f"{stage}.ipynb"
+    return run_notebook(source, paths.notebooks / source.name, values, cwd=root).error
+
+
+def _report(job: Job, before: Look) -> dict[str, Any]:
+    from auditlib.manifest import write_manifest
+    from auditlib.notebook_export import export_notebooks
+    from auditlib.report import write_report
+
+    write_manifest(before.params, before.paths, before.basis, root=Path(job.root), overrides=job.overrides)
+    pdf = export_notebooks(before.paths.notebooks, before.params.notebooks)
+    write_report(before.paths)
+    return {"pdf": pdf}
+
+
+def _record(job: Job, before: Look, stage: str, record: dict[str, Any], digest: str) -> None:
+    status = read_status(before.paths)
+    status |= {"pool": before.params.pool, "benchmark": before.params.benchmark, "limit": before.limit,
+               "params": _from_root(job.params, Path(job.root)), "runner": os.getpid()}  # fmt: skip
+    status.setdefault("bases", {})[digest] = before.basis.as_dict()
+    status["stages"][stage] = dict(record)
+    states = {s["state"] for s in status["stages"].values()}
+    status["state"] = next((s for s in ("running", "interrupted", "failed") if s in states), "done")
+    write_status(before.paths, status)
+
+
+def _trace(paths: RunPaths, stage: str, error: Exception) -> None:
+    import traceback
+
+    text = "".join(traceback.format_exception(error))
+    (paths.folder / f"{stage}.error.txt").write_text(text, encoding="utf-8")
+
+
+def _from_root(path: str, root: Path) -> str:
+    full = Path(path).resolve()
+    return full.relative_to(root.resolve()).as_posix() if full.is_relative_to(root.resolve()) else str(full)
+
+
+def _main() -> None:
+    """Read a job from the first line of stdin, report events as JSON lines on stdout, end when stdin closes."""
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a library prints must not mix with the events
+
+    def send(**event: Any) -> None:
+        events.write(json.dumps(event, ensure_ascii=False) + "\n")
+        events.flush()
+
+    job = Job(**json.loads(sys.stdin.readline()))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    outcome = run_pool(job, lambda stage, text: send(stage=stage, text=text))
+    send(outcome=dataclasses.asdict(outcome))
+
+
+def _end_with_parent() -> None:
+    while sys.stdin.readline():
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,482 @@
+"""The runner, over tiny notebooks in a temporary project: what runs, what is skipped, what is caught, what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from auditlib import pipeline, stages, worker
+from auditlib.errors import AuditError
+from auditlib.freshness import Basis, HashCache, differences, file_hash, input_files
+from auditlib.kernels import THREADS, NotebookRun, one_line, parameter_names, run_notebook
+from auditlib.params import load_params
+from auditlib.paths import RunPaths
+
+PARAMETERS = 'params = "params/a.yaml"\noutputs = "outputs"\noverrides = {}'
+#: writes what the stage must write, as the library would
+WRITE = """
+from pathlib import Path
+from auditlib.nb import start
+from auditlib.stages import expected
+checked, paths, limit = start(params, outputs, overrides)
+for file in expected("{stage}", paths):
+    file = file / "t.csv" if file.name == "tables" else file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("1")
+"""
+
+
+def notebook(path: Path, *cells: str, parameters: str = PARAMETERS) -> Path:
+    """A notebook with a parameters cell and some cells of code."""
+    book = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3",
+                                                             "language": "python"}})  # fmt: skip
+    book.cells = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
+    book.cells += [nbformat.v4.new_code_cell(c) for c in cells]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(book, path)
+    return path
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project of one pool whose notebooks only write the files that are expected of them."""
+    (tmp_path / "auditlib").symlink_to(Path(worker.__file__).parent)
+    for stage in ("10_audit", "80_figures", "90_tables"):
+        notebook(tmp_path / "notebooks" / f"{stage}.ipynb", WRITE.format(stage=stage))
+    params(tmp_path, "a")
+    (tmp_path / "params" / "runs.csv").write_text("item,model,hit\n1,m,1\n")
+    monkeypatch.chdir(tmp_path)
+    package = Path(worker.__file__).parent
+    monkeypatch.setattr("auditlib.freshness.code_files", lambda: {"errors.py": package / "errors.py"})
+    return tmp_path
+
+
+def params(root: Path, pool: str, **more) -> Path:
+    import yaml
+
+    file = root / "params" / f"{pool}.yaml"
+    file.parent.mkdir(exist_ok=True)
+    content = {"pool": pool, "benchmark": "Tiny", "data": {"table": "runs.csv"}} | more
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Run pools in this process, with reading and reporting replaced: they have tests of their own."""
+    kernels = []
+
+    def without_kernel(source, copy, values, *, cwd):
+        kernels.append(source.stem)
+        scope = {}
+        for cell in nbformat.read(source, as_version=4).cells:
+            exec(cell.source, scope)
+            if "parameters" in cell.metadata.get("tags", []):
+                scope.update(values)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text("{}")
+        return NotebookRun(copy, 0.0)
+
+    def report(job, before):
+        for file in stages.expected(stages.REPORT, before.paths):
+            file.write_text("{}")
+        return {"pdf": "notebook PDFs skipped: install chromium"}
+
+    monkeypatch.setattr(worker, "run_notebook", without_kernel)
+    monkeypatch.setattr(worker, "_report", report)
+    monkeypatch.setattr(worker, "_read", lambda params, job: {"inputs": {}, "provenance": {}})
+    monkeypatch.setattr("auditlib.notebook_export.find_printer", lambda: "")
+    return kernels
+
+
+def go(root: Path, *pools: str, **more) -> list[tuple[worker.Outcome, dict[str, str]]]:
+    """Run pools in this process; per pool the outcome and the last sentence said before each stage."""
+    out = []
+    for job in pipeline.jobs_for([root / "params" / f"{p}.yaml" for p in pools or ("a",)], root=root, **more):
+        said: dict[str, str] = {}
+        out.append((worker.run_pool(job, lambda s, t, said=said: said.setdefault(s, t)), said))
+    return out
+
+
+# ------------------------------------------------------------------------------------------------- what runs
+
+
+def test_first_run_runs_all_and_second_none(project, here):
+    [(outcome, said)] = go(project)
+    assert (outcome.code, outcome.ran) == (0, ("10_audit", "80_figures", "90_tables", "report"))
+    assert said["10_audit"] == "runs: never run"
+    [(outcome, said)] = go(project)
+    assert (outcome.code, outcome.ran) == (0, ())
+    assert all(t.startswith("skipped, fresh: same inputs, params and code as on 20") for t in said.values())
+    assert here == ["10_audit", "80_figures", "90_tables"]
+
+
+@pytest.mark.parametrize(
+    ("change", "stage", "why"),
+    [
+        (lambda root: (root / "params" / "runs.csv").write_text("item,model,hit\n1,m,0\n"), "10_audit",
+         "runs.csv changed"),
+        (lambda root: params(root, "a", seed=7), "10_audit", "params: seed changed"),
+        (lambda root: params(root, "a", audit={"permutations": 99}), "10_audit", "audit.permutations changed"),
+        (lambda root: (root / "outputs/a/statistics.csv").unlink(), "10_audit", "statistics.csv is missing"),
+        (lambda root: notebook(root / "notebooks/80_figures.ipynb", WRITE.format(stage="80_figures"), "1"),
+         "80_figures", "notebooks/80_figures.ipynb changed"),
+        (lambda root: (root / "outputs/a/report.html").unlink(), "report", "report.html is missing"),
+    ],
+)  # fmt: skip
+def test_a_change_reruns_its_stage_and_those_after(project, here, change, stage, why):
+    go(project)
+    change(project)
+    [(outcome, said)] = go(project)
+    order = ["10_audit", "80_figures", "90_tables", "report"]
+    assert list(outcome.ran) == order[order.index(stage) :]
+    assert why in said[stage]
+    for later in order[order.index(stage) + 1 :]:
+        assert said[later].startswith("runs: ")
+
+
+def test_code_and_versions_are_part_of_the_basis(project):
+    [job] = pipeline.jobs_for([project / "params/a.yaml"], root=project)
+    now = worker.look(job).basis
+    assert now.code["errors.py"] == file_hash(Path(worker.__file__).with_name("errors.py"))[:16]
+    assert set(now.versions) >= {"python", "numpy", "pandas", "scipy"}
+    before = json.loads(json.dumps(now.as_dict()))
+    assert differences(before, now) == ""
+    before["code"]["errors.py"] = "0"
+    assert differences(before, now) == "code: errors.py changed"
+    before = now.as_dict() | {"versions": now.versions | {"numpy": "0.1"}}
+    assert differences(before, now) == "version of numpy changed"
+
+
+def test_an_earlier_stage_reruns_the_later_ones(project, here):
+    go(project)
+    (project / "outputs/a/findings.csv").unlink()
+    [(_, said)] = go(project)
+    assert said["10_audit"] == "runs: findings.csv is missing"
+    assert said["80_figures"] == said["report"] == "runs: 10_audit runs again"
+
+
+def test_new_and_lost_files_are_named():
+    assert differences({"inputs": {"a": "1"}}, Basis(inputs={"a": "1", "b": "2"})) == "b is new"
+    assert differences({"inputs": {"a": "1", "b": "2"}}, Basis(inputs={"a": "1"})) == "b is gone"
+    assert differences({"inputs": {}}, Basis(inputs={"a": "1", "b": "2"})) == "a is new (and 1 more)"
+
+
+def test_force_repeats_everything(project, here):
+    go(project)
+    [(outcome, said)] = go(project, force=True)
+    assert len(outcome.ran) == 4
+    assert said["10_audit"] == "runs: asked to (--force)"
+
+
+def test_printer_that_appears_later_reruns_the_report_only(project, here, monkeypatch):
+    go(project)
+    monkeypatch.setattr("auditlib.notebook_export.find_printer", lambda: "/usr/bin/chromium")
+    [(outcome, _)] = go(project)
+    assert outcome.ran == ("report",)
+
+
+def test_limit_never_touches_the_full_run(project, here):
+    go(project)
+    before = {p: p.stat().st_mtime_ns for p in (project / "outputs/a").rglob("*")}
+    [job] = pipeline.jobs_for([project / "params/a.yaml"], root=project, limit=5)
+    assert job.overrides == {"limit": 5}
+    [(outcome, _)] = go(project, limit=5)
+    assert (outcome.pool, outcome.code) == ("a.limit5", 0)
+    assert {p: p.stat().st_mtime_ns for p in (project / "outputs/a").rglob("*")} == before
+    assert json.loads((project / "outputs/a.limit5/status.json").read_text())["limit"] == 5
+
+
+def test_input_files_leave_out_outputs_hidden_files_and_logs(tmp_path):
+    for name in ("r/m/m_B.xlsx", "r/m/log.txt", "r/.x/a.csv", "r/outputs/t.csv", "r/m/~$m_B.xlsx"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    params(tmp_path, "f", data={"folder": "../r"})
+    loaded = load_params(tmp_path / "params/f.yaml")
+    assert [p.name for p in input_files(loaded, tmp_path / "r/outputs")] == ["m_B.xlsx"]
+
+
+def test_hash_cache_notices_a_change_of_size_or_time(tmp_path):
+    file, memory = tmp_path / "a", tmp_path / "m.json"
+    file.write_text("1")
+    cache = HashCache(memory)
+    first = cache(file)
+    cache.save()
+    assert HashCache(memory)(file) == first == file_hash(file)
+    file.write_text("22")
+    assert HashCache(memory)(file) == file_hash(file) != first
+
+
+# --------------------------------------------------------------------------------------------- what is caught
+
+
+def test_swallowed_error_is_caught_by_its_missing_output(project, here):
+    notebook(project / "notebooks/10_audit.ipynb", "try:\n    1 / 0\nexcept ZeroDivisionError:\n    pass")
+    [(outcome, _)] = go(project)
+    assert outcome.code == 1
+    assert "did not write items.parquet" in outcome.error
+    assert outcome.ran == ("10_audit",)
+
+
+def test_output_of_an_earlier_run_does_not_hide_a_swallowed_error(project, here):
+    go(project)
+    notebook(project / "notebooks/90_tables.ipynb", "pass")
+    [(outcome, _)] = go(project)
+    assert outcome.code == 1
+    assert "90_tables failed: it ended without an error but did not write tables" in outcome.error
+    [(outcome, said)] = go(project)
+    assert said["90_tables"] == "runs: failed last time"
+
+
+def test_mistake_in_the_files_leaves_nothing_behind(project, here, monkeypatch):
+    def wrong(params, job):
+        raise AuditError("no id column", file="runs.csv", mend="name it in data.columns")
+
+    monkeypatch.setattr(worker, "_read", wrong)
+    [(outcome, _)] = go(project)
+    assert (outcome.code, outcome.error) == (2, "runs.csv: no id column. Mend: name it in data.columns")
+    assert not (project / "outputs" / "a").exists()
+
+
+def test_missing_input_is_a_mistake_before_anything_runs(project):
+    (project / "params/runs.csv").unlink()
+    [job] = pipeline.jobs_for([project / "params/a.yaml"], root=project)
+    outcome = worker.run_pool(job, lambda *_: None)
+    assert outcome.code == 2
+    assert "data.table names 'runs.csv', which does not exist" in outcome.error
+    assert not (project / "outputs").exists()
+
+
+def test_all_params_mistakes_are_named_at_once(project):
+    params(project, "b", sede=1)
+    params(project, "c", seed="x")
+    with pytest.raises(pipeline.Mistakes) as caught:
+        pipeline.jobs_for(sorted((project / "params").glob("*.yaml")), root=project)
+    first, second = caught.value.lines
+    assert "unknown key 'sede'" in first and "'seed'" in first
+    assert "c.yaml" in second
+    assert len(pipeline.jobs_for(sorted((project / "params").glob("*.yaml")), root=project, pools="a")) == 1
+
+
+def test_two_files_of_one_pool_are_refused(project):
+    (project / "params/z.yaml").write_text((project / "params/a.yaml").read_text())
+    with pytest.raises(AuditError, match=r"'a' is also the pool of .*a\.yaml"):
+        pipeline.jobs_for(sorted((project / "params").glob("*.yaml")), root=project)
+
+
+def test_second_runner_on_a_pool_is_told(project, here):
+    with stages.locked(project / "outputs", "a"):
+        [(outcome, _)] = go(project)
+        [row] = pipeline.states(pipeline.jobs_for([project / "params/a.yaml"], root=project))
+    assert outcome.code == 2
+    assert f"pool a is being run by another auditlib (process {os.getpid()}, since 20" in outcome.error
+    assert row["state"] == "running"
+    assert go(project)[0][0].code == 0
+
+
+def test_states_of_a_pool(project, here):
+    def state():
+        [row] = pipeline.states(pipeline.jobs_for([project / "params/a.yaml"], root=project))
+        return row["state"], row["why"]
+
+    assert state() == ("never run", "")
+    go(project)
+    assert state() == ("fresh", "")
+    params(project, "a", seed=3)
+    assert state() == ("stale", "10_audit: params: seed changed")
+    notebook(project / "notebooks/10_audit.ipynb", "pass")
+    go(project)
+    assert state()[0] == "failed"
+    status = stages.read_status(RunPaths(project / "outputs", "a"))
+    status["stages"]["10_audit"]["state"] = "running"  # as a killed runner leaves it
+    stages.write_status(RunPaths(project / "outputs", "a"), status)
+    assert state() == ("interrupted", "started and not ended; run it again")
+    [(_, said)] = go(project)
+    assert said["10_audit"] == "runs: interrupted last time"
+
+
+def test_dry_run_names_files_reasons_and_time_and_writes_nothing(project, here):
+    jobs = pipeline.jobs_for([project / "params/a.yaml"], root=project)
+    text = "\n".join(pipeline.describe(jobs))
+    assert "a: file runs.csv; results go to a/" in text
+    assert "10_audit    runs: never run" in text
+    assert "by a rule of thumb" in text
+    assert not (project / "outputs").exists()
+    go(project)
+    params(project, "a", seed=3)
+    text = "\n".join(pipeline.describe(jobs))
+    assert "runs: params: seed changed" in text and "as long as last time" in text
+
+
+# --------------------------------------------------------------------------------------------------- kernels
+
+
+def test_notebook_runs_in_its_folder_with_its_values(tmp_path):
+    book = notebook(tmp_path / "n.ipynb", "import os\nprint(os.getcwd(), params, overrides)")
+    values = {"params": 'a"b', "overrides": {"x.y": None}}
+    run = run_notebook(book, tmp_path / "out/n.ipynb", values, cwd=tmp_path)
+    assert run.error == ""
+    done = nbformat.read(tmp_path / "out/n.ipynb", as_version=4)
+    assert done.cells[-1].outputs[0].text.strip() == f"{tmp_path} a\"b {{'x.y': None}}"
+    assert done.metadata.papermill.input_path == done.metadata.papermill.output_path == "n.ipynb"
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["n.ipynb"]
+
+
+def test_failed_notebook_leaves_its_copy_and_one_line(tmp_path):
+    raise_it = "from auditlib.errors import AuditError\nraise AuditError('bad', file='x.csv', row=3, mend='fix it')"
+    book = notebook(tmp_path / "n.ipynb", raise_it, "print('never')")
+    run = run_notebook(book, tmp_path / "out/n.ipynb", {}, cwd=tmp_path)
+    assert run.error == "x.csv, row 3: bad. Mend: fix it"
+    copy = nbformat.read(tmp_path / "out/n.ipynb", as_version=4)
+    assert any(o.output_type == "error" for c in copy.cells for o in c.get("outputs", []))
+
+
+def test_kernel_that_dies_is_one_line_and_a_copy(tmp_path):
+    book = notebook(tmp_path / "n.ipynb", "import os\nos._exit(3)")
+    run = run_notebook(book, tmp_path / "out/n.ipynb", {}, cwd=tmp_path)
+    assert run.error == "DeadKernelError: Kernel died"
+    assert (tmp_path / "out/n.ipynb").exists()
+
+
+def test_unknown_parameter_is_an_error_not_a_log_line(tmp_path):
+    book = notebook(tmp_path / "n.ipynb")
+    assert parameter_names(book) == ["params", "outputs", "overrides"]
+    with pytest.raises(AuditError, match="assigns no param"):
+        run_notebook(book, tmp_path / "o.ipynb", {"param": 1}, cwd=tmp_path)
+
+
+def test_one_line_of_an_exception():
+    assert one_line("ValueError", "a\n  b") == "ValueError: a b"
+    assert one_line("KeyboardInterrupt", "") == "KeyboardInterrupt"
+    assert one_line("AuditError", "x.csv: bad") == "x.csv: bad"
+
+
+def test_kernels_in_parallel_do_not_meet(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    book = notebook(tmp_path / "n.ipynb", "import time\ntime.sleep(0.3)\nprint(params)")
+
+    def one(i: int) -> str:
+        copy = tmp_path / f"o{i}" / "n.ipynb"
+        run = run_notebook(book, copy, {"params": str(i)}, cwd=tmp_path)
+        return run.error or nbformat.read(copy, as_version=4).cells[-1].outputs[0].text.strip()
+
+    with ThreadPoolExecutor(4) as executor:
+        assert list(executor.map(one, range(4))) == ["0", "1", "2", "3"]
+
+
+# ------------------------------------------------------------------------------------- processes and their ends
+
+#: a runner over this project's params, with reading and reporting replaced, in a process of its own
+DRIVER = """
+import sys
+from pathlib import Path
+from auditlib import worker
+from auditlib.stages import REPORT, expected
+
+def report(job, before):
+    [p.write_text("{}") for p in expected(REPORT, before.paths)]
+    return {}
+
+package = Path(worker.__file__).parent
+worker.basis.__globals__["code_files"] = lambda: {"errors.py": package / "errors.py"}
+worker._report = report
+worker._read = lambda params, job: {}
+worker._main()
+"""
+
+
+@pytest.fixture
+def processes(project, monkeypatch):
+    """Workers as processes, started from a small driver."""
+    driver = project / "driver.py"
+    driver.write_text(DRIVER)
+    monkeypatch.setattr(pipeline, "WORKER", [sys.executable, str(driver)])
+    monkeypatch.setattr(pipeline, "_index", lambda outputs: None)
+    return project
+
+
+def children(of: str) -> list[int]:
+    """Processes whose command line holds a text."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if of in line:
+                found.append(int(entry.name))
+    return found
+
+
+def test_one_failing_pool_does_not_stop_the_other(processes):
+    params(processes, "b", benchmark="Bad")
+    fail = "if checked.benchmark == 'Bad': raise ValueError('no\\nway')"
+    notebook(processes / "notebooks/80_figures.ipynb", WRITE.format(stage="80_figures"), fail)
+    said = []
+    jobs = pipeline.jobs_for(sorted((processes / "params").glob("*.yaml")), root=processes)
+    outcomes = pipeline.run(jobs, workers=2, say=lambda *event: said.append(event))
+    assert [(o.pool, o.code) for o in outcomes] == [("a", 0), ("b", 1)]
+    assert outcomes[1].error == "80_figures failed: ValueError: no way (see b/notebooks/80_figures.ipynb)"
+    assert (processes / "outputs/b/notebooks/80_figures.ipynb").exists()
+    assert not (processes / "outputs/b/report.html").exists()
+    assert pipeline.exit_code(outcomes) == 1
+    assert THREADS["OMP_NUM_THREADS"] == "1"
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to see processes")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_runner_leaves_no_process_and_no_fresh_stage(processes, how):
+    mark = processes / "started"
+    sleep = f"from pathlib import Path\nPath({str(mark)!r}).write_text('1')\nimport time\ntime.sleep(60)"
+    notebook(processes / "notebooks/80_figures.ipynb", sleep)
+    script = processes / "go.py"
+    script.write_text(
+        "import sys; from pathlib import Path; from auditlib import pipeline\n"
+        f"pipeline.WORKER = {[sys.executable, str(processes / 'driver.py')]!r}\n"
+        f"pipeline.run(pipeline.jobs_for([Path({str(processes)!r}) / 'params/a.yaml']))\n"
+    )
+    runner = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    wait_for(mark.exists, 60)
+    mine = [p for p in children(str(processes / "driver.py"))]
+    kernels = [p for p in children("ipykernel_launcher") if parent(p) in mine]
+    assert mine and kernels
+    runner.send_signal(how)
+    runner.communicate(timeout=30)
+    wait_for(lambda: not any(alive(p) for p in mine + kernels), 20)
+    paths = RunPaths(processes / "outputs", "a")
+    assert stages.read_status(paths)["stages"]["10_audit"]["state"] == "done"
+    [row] = pipeline.states(pipeline.jobs_for([processes / "params/a.yaml"], root=processes))
+    assert row["state"] == "interrupted"
+    assert not stages.is_locked(processes / "outputs", "a")
+    assert not list(processes.rglob("*.tmp*"))
+
+
+def parent(process: int) -> int:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.1)
