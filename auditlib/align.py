@@ -51,7 +51,8 @@ def align(runs: Runs, *, keys_from: str | None = None) -> tuple[pd.DataFrame, pd
     order = item_order(responses["item"])
     items = _first_known(facts, order)
     items = items.drop(columns=[c for c in ("run", "row", "_options", "_priority") if c in items])
-    rows += _joining(responses, order)
+    said = set(runs.coverage.loc[runs.coverage["what"] == "read", "run"]) if len(runs.coverage) else set()
+    rows += _joining(responses, order, said)
     coverage = pd.concat([runs.coverage, frame("coverage", rows)], ignore_index=True) if rows else runs.coverage
     return items.reset_index(drop=True), responses.reset_index(drop=True), coverage
 
@@ -181,8 +182,8 @@ def _first_known(facts: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     return out
 
 
-def _joining(responses: pd.DataFrame, order: list[str]) -> list[dict[str, Any]]:
-    """Coverage rows by run: items read, and items that only other runs hold."""
+def _joining(responses: pd.DataFrame, order: list[str], said: set[str]) -> list[dict[str, Any]]:
+    """Coverage rows by run: items read (unless the reader ``said`` so), and items that only other runs hold."""
     rows = []
     everything = set(order)
     sets = {}
@@ -190,7 +191,8 @@ def _joining(responses: pd.DataFrame, order: list[str]) -> list[dict[str, Any]]:
         ids = set(part["item"])
         sets[model, condition] = ids
         label = str(part["run"].iloc[0]) if "run" in part else ""
-        rows.append(coverage_row("read", n=len(part), run=label, model=model, condition=condition))
+        if label not in said:
+            rows.append(coverage_row("read", n=len(part), run=label, model=model, condition=condition))
         absent = everything - ids
         if absent:
             some = ", ".join(item_order(list(absent))[:5])

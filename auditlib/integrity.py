@@ -73,6 +73,8 @@ def _key_outside(key: str, options: list[str], written: list[str] | None) -> Def
 
 def _key_without_text(key: str, options: list[str], written: list[str] | None) -> Defect | None:
     place = LETTERS.index(key)
+    if written is not None and place < len(written) and written[place]:
+        return None  # a lost option, said as such
     if place >= len(options) or options[place] or place > max(i for i, t in enumerate(options) if t):
         return None
     return "key_without_text", f"option {key}, the key, has no text in the runs", {"key": key, "options": options}

@@ -18,11 +18,9 @@ from typing import Any
 from auditlib.errors import AuditError
 
 #: set in the environment of every worker and so of every kernel: repeatable sums, and pools that share the cores
-THREADS = {
-    name: "1"
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
-                 "VECLIB_MAXIMUM_THREADS")
-}  # fmt: skip
+THREADS = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -1,14 +1,24 @@
-"""The one step that every notebook begins with."""
+"""What notebooks call beside the library proper: the first step, and readable views of frames and saved files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from auditlib import numerals
+from auditlib.errors import AuditError
 from auditlib.params import Params, load_params
 from auditlib.paths import RunPaths, resolve
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from IPython.display import HTML
+
+    from auditlib.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -40,17 +50,96 @@ def start(params: str | Path, outputs: str | Path = "outputs", overrides: Mappin
     """
     others = dict(overrides or {})
     limit = others.pop("limit", None)
-    if limit is not None:
-        limit = _whole(limit)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise AuditError(f"overrides: limit is {limit!r}", mend="give a whole number of at least 1")
     checked = load_params(resolve(params), others)
     if limit is not None:
         checked = checked.model_copy(update={"pool": f"{checked.pool}.limit{limit}"})
     return Start(checked, RunPaths(resolve(outputs), checked.pool), limit)
 
 
-def _whole(limit: Any) -> int:
-    from auditlib.errors import AuditError
+def reading(pool: Pool) -> pd.DataFrame:
+    """Per model: items with a scored answer, by condition and arm."""
+    table = pool.models.dropna(axis="columns", how="all").reset_index(drop=True)
+    for name in pool.arm_names:
+        arm = pool.arms[name]
+        for condition in arm.hits:
+            seen = arm.observed(condition)
+            table[f"{condition}, {name}"] = len(pool.items) if seen is None else seen.sum(axis=0)
+    return table
 
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise AuditError(f"overrides: limit is {limit!r}", mend="give a whole number of at least 1")
-    return limit
+
+def left_out(coverage: pd.DataFrame, most: int = 25) -> pd.DataFrame:
+    """Coverage rows other than plain reading; equal reasons of several runs or items are one row with their sum."""
+    table = coverage[coverage["what"] != "read"].fillna("")
+    table = table.groupby(["what", "reason"], sort=False, as_index=False).agg(n=("n", "sum"), places=("n", "size"))
+    return table[["what", "n", "places", "reason"]].head(most)
+
+
+def readable(statistics: pd.DataFrame, *keys: str) -> pd.DataFrame:
+    """Rows of the statistics frame: shares in percent, differences in points, columns without content left out.
+
+    Parameters
+    ----------
+    statistics : rows of the statistics frame.
+    keys : columns that tell the rows apart, shown first.
+    """
+    import pandas as pd
+
+    out = pd.DataFrame({k: statistics[k].astype(object).fillna("") for k in keys})
+    out["items"] = statistics["n"].map(numerals.count)
+    out["share"] = statistics["estimate"].map(numerals.percent)
+    out["95% interval (%)"] = _intervals(statistics, "low", "high", numerals.pct)
+    out["by chance"] = statistics["null"].map(numerals.percent)
+    out["excess"] = statistics["excess"].map(numerals.points)
+    out["95% interval (pp)"] = _intervals(statistics, "excess_low", "excess_high", numerals.pp)
+    out["p"] = statistics["p"].map(numerals.p_value)
+    out["p from"] = statistics["p_method"].astype(object).fillna("")
+    filled = [c for c in out if c in keys or (~out[c].isin(["", numerals.NONE])).any()]
+    return out[filled].reset_index(drop=True)
+
+
+def _intervals(table: pd.DataFrame, low: str, high: str, show: Callable[[float], str]) -> list[str]:
+    return [numerals.interval(a, b, show) for a, b in zip(table[low], table[high])]
+
+
+def findings(table: pd.DataFrame, detector: str | None = None, most: int = 15) -> pd.DataFrame:
+    """The flagged items, most severe and most suspicious first."""
+    import pandas as pd
+
+    from auditlib.frames import SEVERITIES
+
+    flagged = table[table["flag"]]
+    if detector:
+        flagged = flagged[flagged["detector"] == detector]
+    rank = pd.Categorical(flagged["severity"], SEVERITIES, ordered=True)
+    order = flagged.assign(rank=rank).sort_values(["rank", "score"], ascending=[True, False], kind="stable")
+    return order[["item", "detector", "arm", "severity", "score", "message"]].head(most).reset_index(drop=True)
+
+
+def picture(paths: RunPaths, name: str) -> HTML:
+    """A saved figure with its caption, or the reason why this pool has none."""
+    import pandas as pd
+    from IPython.display import HTML
+
+    listing = paths.figures / "index.csv"
+    if not listing.exists():
+        raise AuditError("no figures have been saved", file=paths.figures.name, mend="call save_figures first")
+    rows = pd.read_csv(listing, dtype=str, keep_default_na=False).set_index("name")
+    if name not in rows.index:
+        raise AuditError(f"no figure {name!r}", mend=f"figures: {', '.join(rows.index)}")
+    row = rows.loc[name]
+    if row["state"] != "drawn":
+        return HTML(f"<p><b>{escape(row['title'])}</b>: not drawn, {escape(row['reason'])}.</p>")
+    data = base64.b64encode((paths.figures / f"{name}.png").read_bytes()).decode()
+    caption = escape(row["caption"])
+    image = f'<img src="data:image/png;base64,{data}" alt="{caption}" style="max-width:min(100%, 760px)">'
+    return HTML(f"<figure style='margin:0'>{image}<figcaption>{caption}</figcaption></figure>")
+
+
+def files(folder: Path) -> pd.DataFrame:
+    """Names and sizes of the files in a folder of results."""
+    import pandas as pd
+
+    found = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    return pd.DataFrame({"file": [p.name for p in found], "kB": [round(p.stat().st_size / 1000, 1) for p in found]})

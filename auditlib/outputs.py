@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from auditlib.auditing import Audit
 from auditlib.errors import AuditError
 from auditlib.frames import COLUMNS
 from auditlib.metrics.rows import STATISTICS, TEXT_COLUMNS
-from auditlib.params import Params
+from auditlib.params import DATA_PATHS, Params, check_params
 from auditlib.paths import RunPaths, atomic
 
 #: frames kept as parquet, by the name of the audit's attribute
@@ -50,7 +51,7 @@ def save_audit(audit: Audit, paths: RunPaths) -> list[Path]:
         "benchmark": audit.benchmark,
         "steps": audit.steps,
         "provenance": audit.provenance,
-        "params": json.loads(audit.params.model_dump_json()) if audit.params else None,
+        "params": _portable(audit.params, paths) if audit.params else None,
     }
     with atomic(paths.steps) as temporary:
         temporary.write_text(json.dumps(facts, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -83,7 +84,7 @@ def load_audit(paths: RunPaths) -> Audit:
         raise AuditError(
             f"the saved audit is damaged ({type(e).__name__})", file=paths.folder, mend="run it again with --force"
         ) from None
-    params = Params.model_validate(facts["params"]) if facts["params"] else None
+    params = check_params(facts["params"], paths.steps) if facts["params"] else None
     return Audit(
         pool_name=facts["pool"],
         benchmark=facts["benchmark"],
@@ -94,6 +95,15 @@ def load_audit(paths: RunPaths) -> Audit:
         **frames,
         **tables,
     )
+
+
+def _portable(params: Params, paths: RunPaths) -> dict[str, Any]:
+    """Params as plain data, paths relative to the pool's folder, so that a moved clone still reads them."""
+    plain = json.loads(params.model_dump_json())
+    for name in DATA_PATHS:
+        if (value := plain["data"].get(name)) is not None:
+            plain["data"][name] = os.path.relpath(value, paths.folder.absolute())
+    return plain
 
 
 def read_statistics(path: Path) -> pd.DataFrame:

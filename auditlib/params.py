@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from auditlib.errors import AuditError
 
 EXTRACTORS = Literal["letters", "boxed", "option_text", "yesno", "numeric"]
+#: fields of the data block that are paths, relative to the YAML
+DATA_PATHS = ("folder", "blind_folder", "table", "matrix", "items", "dataset")
 STAGES = ("10_audit", "80_figures", "90_tables")
 
 
@@ -145,11 +147,7 @@ def check_params(raw: dict[str, Any], path: Path) -> Params:
         raise AuditError(_say(e), file=path, mend=_mend(e)) from None
     base = path.resolve().parent
     data = params.data
-    located = {
-        k: (base / v).resolve()
-        for k in ("folder", "blind_folder", "table", "matrix", "items", "dataset")
-        if (v := getattr(data, k)) is not None
-    }
+    located = {k: (base / v).resolve() for k in DATA_PATHS if (v := getattr(data, k)) is not None}
     return params.model_copy(update={"source": path, "data": data.model_copy(update=located)})
 
 

@@ -85,14 +85,10 @@ def pool_of(runs: Runs, params: Params) -> Pool:
             file=params.source,
             mend="choose another extraction chain as audit.exact, or give judged files",
         )
-    extra = (
-        absent
-        + _judged_coverage(judgements)
-        + [coverage_row("status", n=int(unclosed.sum()), reason="replies whose think block never ends")]
-        * bool(unclosed.any())
-    )
-    if extra:
-        coverage = pd.concat([coverage, frame("coverage", extra)], ignore_index=True)
+    if unclosed.any():
+        absent.append(coverage_row("status", n=int(unclosed.sum()), reason="replies whose think block never ends"))
+    if absent:
+        coverage = pd.concat([coverage, frame("coverage", absent)], ignore_index=True)
     return Pool(
         name=params.pool,
         benchmark=params.benchmark,
@@ -303,18 +299,3 @@ def _judged(cells: _Cells, judgements: pd.DataFrame, *, failed_wrong: bool) -> A
     if not usable.any():
         return None
     return _counted(cells, (hit == 1) & ~fill, usable, "judged", failed_wrong=failed_wrong)
-
-
-def _judged_coverage(judgements: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """Per run: verdicts that decide nothing, by reason."""
-    words = {
-        "random_fill": "verdicts drawn at random after the judge failed: counted as abstentions",
-        "cache_stale": "verdicts about another reply (stale cache): left out",
-    }
-    rows = []
-    if judgements is None:
-        return rows
-    for (model, condition, source), part in judgements.groupby(["model", "condition", "source"], sort=True):
-        if source in words:
-            rows.append(coverage_row("verdict", n=len(part), model=model, condition=condition, reason=words[source]))
-    return rows

@@ -48,7 +48,7 @@ def expected(stage: str, paths: RunPaths) -> list[Path]:
 
 
 def prints(files: list[Path]) -> dict[Path, tuple[int, ...]]:
-    """What tells a file that was written again from one that was not: inode, time, size (of the newest, in a folder)."""
+    """What tells a file that was written again from one that was not: time, inode, size (of a folder's newest)."""
     out: dict[Path, tuple[int, ...]] = {}
     for file in files:
         members = [p for p in file.iterdir() if p.is_file()] if file.is_dir() else [file] if file.is_file() else []

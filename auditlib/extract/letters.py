@@ -54,11 +54,11 @@ _START = re.compile(
     rf"{_OPEN}([A-Z]){_TAIL}(?P<close>{_CLOSE})(?:(?P<mark>{_DELIMITER})|[ \t]*\n|(?P<why>[ \t]+(?:because|since|as){_TAIL}))"
 )
 _KEYWORD = rf"(?<!{WORD})(?<!</)(?<!\[/)(?P<key>(?i:answer|option)){_TAIL}"
-_FILL = rf"(?:[\s:=<>(\[{{\]*$~_→⇒–—-]|[{_QUOTE}]|(?i:is){_TAIL}|\\(?:boxed|fbox)\s*\{{)*+"
+_FILL = rf"(?:[\s:=<>(\[{{\]}}*$~_→⇒–—-]|[{_QUOTE}]|(?i:is){_TAIL}|\\(?:boxed|fbox)\s*\{{)*+"
 _NOT = r"(?i:not|never|neither|isn['’]t|(?:can|could|will|would|must)(?:\s?not|n['’]t|['’]t)\sbe)"
 _SLOT = re.compile(rf"{_KEYWORD}{_FILL}(?P<not>(?:{_NOT}{_TAIL}{_FILL})?)(?P<letter>[A-Z]){_TAIL}")
 _BEFORE_NOT = re.compile(
-    r"(?i:(?<![^\W_])(?:not|never|neither|nor|than|unlike|instead\sof|opposed\sto|\w+n['’]t))"
+    r"(?i:(?<![^\W_])(?:not|never|neither|nor|no|without|than|unlike|instead\sof|opposed\sto|\w+n['’]t))"
     rf"(?:\s(?i:the|an?))?[\s{_QUOTE}*(]*$"
 )
 _ANSWER_NOT = re.compile(rf"(?i:answer)\s(?:is\s)?{_NOT}\s")
@@ -72,9 +72,11 @@ _REJECTED = re.compile(
 )
 _NEXT = re.compile(
     rf"[)\]}}*$~_>{_QUOTE}]*+(?P<dot>\.?)(?:\s*(?P<mark>[,/&;+])\s*(?:and/or|and|or|AND|OR)?|[ \t]+(?P<word>and/or|and|or|AND|OR)"
-    rf"|(?P<space>(?=[ \t])))[ \t]*(?:(?:the|The|either|both)\s)?(?:(?i:answer|option|choice)s?\s+)?"
+    rf"|(?P<space>(?=[ \t])))[ \t]*(?:(?:the|either)\s)?(?:(?i:answer|option|choice)s?\s+)?"
     rf"[(\[{{<*$~_{_QUOTE}]*+(?P<letter>[A-Z]){_TAIL}"
 )
+_LISTED = re.compile(rf"[)\]]?[*$~_{_QUOTE}]*+(?::|[ \t]+[-–—=](?=[ \t]))[*_ \t]*[^\W_]")
+_LIST_HEAD = re.compile(r"(?:^|\n|[.;]\s)[\s>*_#•–—(\[\d.)-]*$")
 _PROSE = re.compile(r"[ \t]+[a-zß-öø-ÿ]")
 _CLAUSE = re.compile(r"[ \t]+(?:because|since|as|is)(?![^\W_])")
 _PRONOUN = re.compile(
@@ -174,13 +176,18 @@ def _keyword(text: str, options: Options, *, after: int = 0, stated: bool = Fals
     """Rule 3 with its guards; ``stated`` wants the word answer and not merely option. None where nothing matches."""
     slots: list[tuple[re.Match[str], bool]] = []
     joined_up_to = -1
-    for slot in _SLOT.finditer(text, after):
+    for slot in _SLOT.finditer(text):
         end = slot.end("letter")
         partner = _joined(text, end, slot["letter"], options)
         in_pair = partner is not None or slot.start("letter") < joined_up_to
         joined_up_to = partner.end() if partner else joined_up_to
-        if not stated or slot["key"].lower() == "answer":
+        if slot.start("letter") >= after and (not stated or slot["key"].lower() == "answer"):
             slots.append((slot, in_pair))
+    listed = [slot for slot, _ in slots if _lists(text, slot)]
+    if len({slot["letter"] for slot in listed}) > 1:
+        slots = [(slot, in_pair) for slot, in_pair in slots if slot not in listed]
+        if not slots:
+            return abstain("echoed-list")
     rejected = set()
     for slot, in_pair in reversed(slots):
         if (
@@ -197,6 +204,13 @@ def _keyword(text: str, options: Options, *, after: int = 0, stated: bool = Fals
             return abstain("negated")
         return _judge_slot(text, slot, in_pair, options)
     return abstain("negated") if rejected else None
+
+
+def _lists(text: str, slot: re.Match[str]) -> bool:
+    """Whether a slot opens an entry of a list of options: ``Option A: what is said about it``."""
+    if slot["key"].lower() == "answer" or not _LISTED.match(text, slot.end("letter")):
+        return False
+    return slot.start() == 0 or bool(_LIST_HEAD.search("." + text[max(0, slot.start() - 12) : slot.start()]))
 
 
 def _rejects(text: str, slot: re.Match[str]) -> str:
@@ -229,11 +243,14 @@ def _joined(text: str, end: int, letter: str, options: Options) -> re.Match[str]
     if not other or other["letter"] == letter:
         return None
     after = other.end("letter")
+    if _REJECTED.match(text, after):
+        return None
     if other["dot"] and not (other["word"] or other["mark"]):
         return None
     if other["space"] is not None and other["letter"] not in options.shown:
         return None
-    if other["space"] is not None and text[end : end + 1] in ")]}" and text[other.start("letter") - 1] not in "([{":
+    wrapped, opened = text[end : end + 1] in ")]}", text[other.start("letter") - 1] in "([{"
+    if other["space"] is not None and wrapped != opened:
         return None
     if _COMPOUND.match(text, after) or _ABBREVIATION.match(text, after):
         return None
@@ -253,7 +270,7 @@ def _opens_other_option(text: str, at: int, letter: str, options: Options) -> bo
 
 
 def _echo_end(text: str, options: Options) -> int:
-    """Where the last segment of an echoed option list opens, 0 where the reply holds no such list."""
+    """Where the letter of an echoed list's last segment stands, 0 where the reply holds no such list."""
     if len(options.texts) < 2:
         return 0
     seen: set[str] = set()
@@ -262,29 +279,36 @@ def _echo_end(text: str, options: Options) -> int:
         own = options.texts.get(segment[1])
         if own and _says(text, segment.end(), own):
             seen.add(segment[1])
-            last = segment.end()
+            last = segment.start(1)
     return last if len(seen) > 1 else 0
 
 
 _GOES_ON = re.compile(r"[^\W_]|[.,]\d")
 _LOWER = re.compile(rf"\W*[a-z]\W*|.*(?<!{WORD})(?i:answer|option){_TAIL}{_FILL}[a-z]{_TAIL}(?! [a-z]).*", re.S)
 _NEGATED = re.compile(rf"(?<![^\W_])(?i:not|n['’]t)\s(?:(?i:option|answer)\s)?[(*\"']*[A-Z]{_TAIL}(?! [a-z])")
-_SEVERAL = re.compile(rf"(?<!{WORD})([A-Z])[)\]*]*(?: ?[,/&] ?| (?:and|or) )[(\[*]*(?!\1)[A-Z]{_TAIL}(?! [a-z])")
+_SEVERAL = re.compile(rf"(?<!{WORD})([A-Z])[)\]*]*(?: ?[,/&] ?| (?:and|or|nor) )[(\[*]*(?!\1)[A-Z]{_TAIL}(?! [a-z])")
 _FOREIGN = re.compile(
     r"答案|正确|正確|选|選|答え|回答|解答|正解|정답|답|(?<![^\W_])(?:respuesta|réponse|antwort|resposta|risposta|odpowied[źz]"
-    r"|ответ|cevap|jawaban|đáp án|الإجابة|الجواب|उत्तर|תשובה)",
+    r"|ответ|cevap|jawaban|đáp án|الإجابة|الجواب|उत्तर|תשובה)(?![^\W_])",
     re.I,
 )
+#: a reply this short, in characters, is an answer rather than prose about the options
+_SHORT = 80
 
 
 def _why(text: str) -> str:
     """The most specific reason why no rule found a letter."""
+    short = text if len(text) <= _SHORT else ""
     piece = text if len(text) <= 4000 else text[:2000] + "\n" + text[-2000:]
-    if piece[:1] in "AI" and _PROSE.match(piece, 1):
-        return "article"
-    for reason, pattern in (("negated", _NEGATED), ("two-letters", _SEVERAL), ("non-english-keyword", _FOREIGN)):
-        if pattern.search(piece):
+    for reason, pattern, where in (
+        ("negated", _NEGATED, short),
+        ("two-letters", _SEVERAL, short),
+        ("non-english-keyword", _FOREIGN, piece),
+    ):
+        if pattern.search(where):
             return reason
+    if text[:1] == "A" and _PROSE.match(text, 1):
+        return "article"
     if "\\boxed" in piece:
         return "boxed-only"
     return "lower-case" if _LOWER.fullmatch(piece) else "no-letter"

@@ -60,7 +60,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         if np.isnan(value):
             return ""
-        return str(int(value)) if float(value).is_integer() and abs(value) < 1e16 else repr(float(value))
+        return str(int(value)) if float(value).is_integer() else repr(float(value))
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple, dict)):
@@ -72,7 +72,9 @@ def cell_text(value: Any) -> str:
 
 def column_text(values: Iterable[Any]) -> list[str]:
     """A whole column by :func:`cell_text`, quick where the cells are text already."""
-    return [v if type(v) is str else cell_text(v) for v in values]
+    return [
+        v if type(v) is str else str(int(v)) if type(v) is float and v.is_integer() else cell_text(v) for v in values
+    ]
 
 
 def unescape(column: pd.Series) -> pd.Series:

@@ -55,6 +55,23 @@ def read_dataset(path: Path) -> pd.DataFrame:
     return items.reset_index(drop=True)
 
 
+def open_toolkit_table(path: Path) -> pd.DataFrame:
+    """A prediction or verdict file of VLMEvalKit as text, with its column names.
+
+    Raises
+    ------
+    AuditError
+        There is no ``prediction`` column.
+    """
+    table = files.open_table(path)
+    table = table.rename(columns=column_names(table.columns))
+    if "prediction" not in table.columns:
+        what = f"no column 'prediction' (columns: {', '.join(table.columns[:12])})"
+        mend = "this is no prediction file; remove it, or name the column 'prediction'"
+        raise AuditError(what, file=path, row=1, mend=mend)
+    return table
+
+
 def items_frame(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Item facts of a toolkit table with VLMEvalKit's column names, one row per row of the table.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from auditlib.errors import AuditError
+from auditlib.params import Params, check_params
 from auditlib.paths import atomic
 from auditlib.readers import files, layout
 from auditlib.readers.layout import RunFile
@@ -82,7 +83,7 @@ class Found:
         return says
 
     def _runs(self, benchmark: str) -> list[RunFile]:
-        return [f for f in self.files if f.benchmark == benchmark and f.kind in ("predictions", "result", "auxmatch")]
+        return [f for f in self.files if f.benchmark == benchmark and f.kind in layout.RUNS]
 
 
 def discover(folder: str | Path, *, blind_folder: str | Path | None = None) -> Found:
@@ -122,6 +123,22 @@ def discover(folder: str | Path, *, blind_folder: str | Path | None = None) -> F
     return Found(folder, beside, "vlmevalkit", tuple(found), datasets)
 
 
+def params_of_folder(folder: str | Path, benchmark: str | None = None) -> Params:
+    """Params of a results folder without a file of their own: what :func:`write_params` would write.
+
+    Raises
+    ------
+    AuditError
+        The folder holds several benchmarks and none is named, or not the one that is.
+    """
+    found = discover(folder)
+    if benchmark is None and len(found.benchmarks) > 1:
+        here = f"benchmarks here: {', '.join(found.benchmarks)}"
+        raise AuditError("the folder holds several benchmarks", file=folder, mend=f"name one with --benchmark; {here}")
+    text = _params_text(found, _held(found, benchmark or found.benchmarks[0]), None, found.folder)
+    return check_params(yaml.safe_load(text), found.folder / "params.yaml").model_copy(update={"source": None})
+
+
 def write_params(found: Found, benchmark: str, dest_dir: str | Path, *, pool: str | None = None) -> Path:
     """Write a params file for one benchmark of a results folder, with comments on what was found and what is missing.
 
@@ -142,11 +159,7 @@ def write_params(found: Found, benchmark: str, dest_dir: str | Path, *, pool: st
     AuditError
         The folder has no such benchmark, or the file exists already.
     """
-    if benchmark not in found.benchmarks:
-        raise AuditError(
-            f"no run of {benchmark!r}", file=found.folder, mend=f"benchmarks here: {', '.join(found.benchmarks)}"
-        )
-    pool = pool or re.sub(r"[^A-Za-z0-9._-]+", "_", benchmark).strip("._-").lower() or "pool"
+    pool = pool or _pool_name(_held(found, benchmark))
     path = Path(dest_dir) / f"{pool}.yaml"
     if path.exists():
         raise AuditError("the params file exists already", file=path, mend="edit it, or remove it first")
@@ -155,7 +168,18 @@ def write_params(found: Found, benchmark: str, dest_dir: str | Path, *, pool: st
     return path
 
 
-def _params_text(found: Found, benchmark: str, pool: str, base: Path) -> str:
+def _held(found: Found, benchmark: str) -> str:
+    if benchmark in found.benchmarks:
+        return benchmark
+    mend = f"benchmarks here: {', '.join(found.benchmarks)}"
+    raise AuditError(f"no run of {benchmark!r}", file=found.folder, mend=mend)
+
+
+def _pool_name(benchmark: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", benchmark).strip("._-").lower() or "pool"
+
+
+def _params_text(found: Found, benchmark: str, pool: str | None, base: Path) -> str:
     def quoted(value: str) -> str:
         # a double-quoted scalar: names may hold anything that YAML reads as something else
         text = yaml.safe_dump(value, default_style='"', allow_unicode=True, width=10_000).strip()
@@ -169,7 +193,7 @@ def _params_text(found: Found, benchmark: str, pool: str, base: Path) -> str:
     lines = [
         f"# {benchmark}: {len(full)} models with image, {len(blind)} without, {len(paired)} with both.",
         *[f"# Missing: {_comment(m)}." for m in found.missing(benchmark)],
-        f"pool: {quoted(pool)}",
+        f"pool: {quoted(pool or _pool_name(benchmark))}",
         f"benchmark: {quoted(benchmark)} # as in the file names",
         "data:",
         f"  folder: {relative(found.folder)} # paths start at this file's folder",
@@ -233,10 +257,7 @@ def _by_content(found: list[RunFile]) -> list[RunFile]:
 def _unknown(folder: Path, found: list[RunFile]) -> AuditError:
     pickles = [f for f in found if f.kind == "pickle"]
     if pickles:
-        try:
-            files.check_file(pickles[0].path)
-        except AuditError as e:
-            return e
+        return files.pickle_error(pickles[0].path)
     if layout.run_folders(folder):
         return AuditError(
             "the runs lie in run folders (T...), which are not read",

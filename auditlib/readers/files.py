@@ -59,7 +59,7 @@ def open_table(path: Path, sheet: str | None = None) -> pd.DataFrame:
     elif kind in (".json", ".jsonl"):
         table = _json(path, lines=kind == ".jsonl")
     else:
-        table = pd.concat(text_chunks(path), copy=False)
+        table = pd.concat(text_chunks(path)).apply(unescape)
     table.columns = [str(c).strip() for c in table.columns]
     twice = table.columns[table.columns.duplicated() & (table.columns != "")]
     if len(twice):
@@ -84,12 +84,7 @@ def check_file(path: Path) -> None:
     with path.open("rb") as f:
         start = f.read(8)
     if path.suffix.lower() in PICKLES or re.match(rb"\x80[\x02-\x05]", start):
-        raise AuditError(
-            "a pickle is never opened, since loading one runs code",
-            file=path,
-            mend='where the file was written: python -c "import pandas as pd; pd.DataFrame(pd.read_pickle('
-            f"'{path.name}')).to_csv('{path.stem}.tsv', sep='\\t', index=False)\"",
-        )
+        raise pickle_error(path)
     if not start:
         raise AuditError("the file is empty (0 bytes)", file=path, mend="write it again, or leave it out")
     if suffix(path) not in READABLE:
@@ -98,6 +93,14 @@ def check_file(path: Path) -> None:
             file=path,
             mend=f"use one of {', '.join(READABLE)}",
         )
+
+
+def pickle_error(path: Path) -> AuditError:
+    """The refusal of a pickle, with the line that converts it."""
+    read = f"pd.DataFrame(pd.read_pickle('{path.name}'))"
+    convert = f"python -c \"import pandas as pd; {read}.to_csv('{path.stem}.tsv', sep='\\t', index=False)\""
+    what = "a pickle is never opened, since loading one runs code"
+    return AuditError(what, file=path, mend=f"where it was written, and only there: {convert}")
 
 
 def _excel(path: Path, sheet: str | None) -> pd.DataFrame:
@@ -163,7 +166,7 @@ def text_chunks(path: Path, *, rows: int | None = None, columns: list[str] | Non
                     mend = "name every column in row 1, or quote fields that hold the separator"
                     raise AuditError("rows have more fields than the header", file=path, row=2, mend=mend)
                 chunk.columns = ["" if re.fullmatch(r"Unnamed: \d+", c) else c for c in chunk.columns]
-                yield chunk.apply(unescape) if chunk.size and chunk.size < 5_000_000 else chunk
+                yield chunk
     except UnicodeDecodeError:
         raise _encoding(path) from None
     except pd.errors.EmptyDataError:

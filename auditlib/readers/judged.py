@@ -15,8 +15,13 @@ from auditlib.readers.cells import EXCEL_LIMIT
 HIT_COLUMNS = ("hit", "score", "correct", "is_correct", "verifier_match", "eval_match")
 EXACT_FALLBACK = "Failed in Prefetch, no GPT-based answer matching"
 RANDOM_FILL = "Failed to predict, thus randomly generate one"
+#: sources that make a verdict void
+VOID = ("random_fill", "cache_stale")
 
 _TRUTH = {"1": 1.0, "0": 0.0, "true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+#: logs of circular sets, several lines in one cell; the first kind names what the rule alone decided
+_CIRCULAR_RULE = re.compile(r"^(?:Succeed During Pre-fetching|Failed in Prefetching Rolling)")
+_CIRCULAR = re.compile(r"Pre-?fetching|Rolling \d+")
 _SEPARATORS = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
 
 
@@ -63,7 +68,7 @@ def choice_sources(
 
     Notes
     -----
-    Every log reads ``Match Log: ... . ``. Equal to ``Match Log: {prediction}. `` = decided by rule (``regex``); the two
+    Every log but those of circular sets reads ``Match Log: ... . ``. Equal to ``Match Log: {prediction}. `` = decided by rule (``regex``); the two
     failure sentences = ``exact_fallback`` and ``random_fill``; any other text = the judge's reply (``llm``). A verdict
     is stale (``cache_stale``) when the judged file holds another prediction than the run, or when the rule must have
     decided the present prediction and the log quotes another text. When that is proved for a tenth of a file's
@@ -77,10 +82,13 @@ def choice_sources(
     sources[quoted] = "regex"
     sources[logs.str.contains(EXACT_FALLBACK, regex=False).to_numpy(dtype=bool)] = "exact_fallback"
     sources[logs.str.contains(RANDOM_FILL, regex=False).to_numpy(dtype=bool)] = "random_fill"
-    sources[(logs.str.strip() == "").to_numpy()] = "unknown"
+    plain = logs.str.startswith("Match Log: ").to_numpy(dtype=bool)
+    rolled = logs.str.contains(_CIRCULAR_RULE).to_numpy(dtype=bool)
+    sources[~plain & (sources == "llm") & ~logs.str.contains(_CIRCULAR).to_numpy(dtype=bool)] = "unknown"
+    sources[~plain & (sources == "llm") & rolled] = "regex"
     moved = (_plain(predictions) != _plain(current)).to_numpy()
     readable = np.fromiter((_decided(p, a) for p, a in zip(predictions, letters)), bool, n)
-    stale = moved | (readable & np.isin(sources, ("llm", "exact_fallback", "random_fill")))
+    stale = moved | (plain & readable & np.isin(sources, ("llm", "exact_fallback", "random_fill")))
     if stale.any() and stale.sum() >= 0.1 * max(1, readable.sum()):
         stale |= np.isin(sources, ("llm", "random_fill"))
     if other is not None:
@@ -123,6 +131,23 @@ def replies(logs: pd.Series, sources: np.ndarray) -> np.ndarray:
     """The judge's own words where a judge decided, ``""`` elsewhere.  Shape (n,), text."""
     inner = logs.str.removeprefix("Match Log: ").str.removesuffix(". ").to_numpy(dtype=object)
     return np.where(sources == "llm", inner, "")
+
+
+def remarks(sources: np.ndarray, stored: np.ndarray, judge: str | None) -> list[tuple[int, str]]:
+    """Verdicts that are not the judge's own: how many, and what is wrong with them."""
+    random, stale = sources == "random_fill", sources == "cache_stale"
+    fallback = sources == "exact_fallback"
+    says = [
+        (random, "verdicts on a random letter after the judge failed (not counted; {hits} of them were hits)"),
+        (stale, "verdicts of an old cache: their log or prediction is another one (not counted)"),
+        (fallback & (judge != "exact_matching"), f"verdicts of exact matching: judge {judge!r} was not asked"),
+    ]
+    return [(int(at.sum()), text.replace("{hits}", f"{np.nansum(stored[at]):.0f}")) for at, text in says if at.any()]
+
+
+def column(table: pd.DataFrame, name: str) -> pd.Series:
+    """A column of a judged file, empty texts when it lacks it."""
+    return table[name] if name in table.columns else pd.Series("", index=table.index, dtype="str")
 
 
 def _number(text: str) -> float:

@@ -16,6 +16,8 @@ from auditlib.errors import AuditError
 #: endings of a model folder, or of a sibling results folder, that mark runs without image
 BLIND = ("_blind", "-blind", "_text-only", "_text_only", "-text-only")
 PREDICTIONS = (".xlsx", ".tsv", ".json")
+#: kinds of files that hold a run's replies
+RUNS = ("predictions", "result", "auxmatch")
 #: names that VLMEvalKit writes for two judge models
 JUDGE_ALIASES = {"chatgpt-0125": "openai", "gpt-4-0125": "gpt4"}
 RUN_FOLDER = re.compile(r"T\d{8}(?:-\d{6}|_G\w+)")
@@ -100,7 +102,7 @@ def sibling_blind(folder: Path) -> Path | None:
 
 def benchmark_names(files: Iterable[RunFile]) -> list[str]:
     """Benchmarks that have predictions among the files."""
-    return sorted({f.benchmark for f in files if f.benchmark and f.kind in ("predictions", "result", "auxmatch")})
+    return sorted({f.benchmark for f in files if f.benchmark and f.kind in RUNS})
 
 
 def _in_model_folder(path: Path, folder: str) -> RunFile | None:

@@ -108,7 +108,7 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
     hits, missing = {}, {}
     for condition in sorted(cells_of, key=lambda c: (c != "full", c)):
         at = np.array([cells_of[condition].get(n, -1) for n in names])
-        part = codes if np.array_equal(at, np.arange(len(names))) else np.take(codes, at, axis=axis)
+        part = codes if np.array_equal(at, np.arange(codes.shape[axis])) else np.take(codes, at, axis=axis)
         if (at < 0).any():
             part[(at < 0,) if axis == 0 else (slice(None), at < 0)] = _EMPTY
         part = part if keep.all() else part[:, keep]

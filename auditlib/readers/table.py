@@ -84,6 +84,8 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = ()) -> frames.Runs:
     coverage += _copies(table, path)
     table = table.drop_duplicates(["item", "model", "condition", "sample"])
     inputs = [path]
+    table, conflicts = _without_conflicts(table, data.columns, path)
+    coverage += conflicts
     items = item_facts(table, path)
     if data.items is not None:
         facts = read_items(data.items, data.item_columns)
@@ -174,6 +176,8 @@ def rename(
 ) -> pd.DataFrame:
     """The table's mapped columns under our names; usual names are understood without a map.
 
+    Several columns joined by ``+`` make one text, its parts joined by ``_``: ``{item: category+set_id+question_id}``.
+
     Raises
     ------
     AuditError
@@ -183,6 +187,9 @@ def rename(
         if ours not in _OURS:
             mend = "known names: item, model, condition, prediction, key, options, A, B, ..., stratum, hit"
             raise AuditError(f"{block} maps the unknown name {ours!r}", file=path, mend=mend)
+        parts = [p.strip() for p in theirs.split("+")]
+        if theirs not in table.columns and len(parts) > 1 and set(parts) <= set(table.columns):
+            table = table.assign(**{theirs: table[parts].agg("_".join, axis=1)})
         if theirs not in table.columns:
             raise AuditError(
                 f"there is no column {theirs!r} (for {ours})", file=path, row=1, mend=f"columns here: {_names(table)}"
@@ -250,6 +257,21 @@ def _without_excluded(
     table = table[~table["model"].isin(set(exclude))]
     if not len(table):
         raise AuditError("every row belongs to an excluded model", file=path, mend="shorten exclude_models")
+    return table, coverage
+
+
+def _without_conflicts(
+    table: pd.DataFrame, mapped: Mapping[str, str], path: Path
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Leave out item texts that nobody mapped and on which the rows of an item disagree."""
+    coverage = []
+    for column in [c for c in ITEM_TEXTS if c in table.columns and c not in mapped]:
+        pairs = table[["item", column]].drop_duplicates()
+        n = int(pairs.loc[pairs["item"].duplicated(), "item"].nunique())
+        if n:
+            reason = f"rows of one item disagree in {column!r}, which is left out; map it to insist"
+            coverage.append(frames.coverage_row("conflict", n=n, run=path.name, reason=reason))
+            table = table.drop(columns=column)
     return table, coverage
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditlib.stats.resample import Mode, distinct_rows, uses_normal, weighted_totals
+from auditlib.stats.resample import Mode, first_rows, uses_normal, weighted_totals
 from auditlib.stats.tables import as_blocks, lump
 
 NAN = float("nan")
@@ -97,7 +97,8 @@ def excess_interval(
         As in :func:`auditlib.stats.null.region_null`.  Several tables: items are resampled inside each, and each
         table's null is recomputed from its own resampled margins.
     mode : "auto", "weights" or "normal"
-        See :func:`auditlib.stats.resample.weighted_totals`.
+        See :func:`auditlib.stats.resample.weighted_totals`; ``auto`` leaves the plain bootstrap for its normal limit,
+        with the excess linearised in the margins, from 2,000 items where weights alone would exceed 10 million.
 
     Returns
     -------
@@ -119,7 +120,7 @@ def excess_interval(
     total, cells = np.zeros(draws), [_cells(t, a) for t, a in parts]
     mode, note = _decide(mode, cells, draws)
     for (stats, freq), (_, a) in zip(cells, parts, strict=True):
-        total += _run(weighted_totals(stats, freq, draws, rng, mode), [a])
+        total += _draw(stats, freq, [a], draws, rng, mode)[0]
     return percentile(total / n, level, "percentile bootstrap" + note)
 
 
@@ -166,9 +167,8 @@ def cluster_excess_interval(
         patterns.append(_clusters(f[part], b[part], np.searchsorted(codes, g[part]), c[part], used[-1]))
     mode, note = _decide(mode, patterns, draws)
     for (stats, freq), a in zip(patterns, used, strict=True):
-        size = np.zeros(draws)
-        excess += _run(weighted_totals(stats, freq, draws, rng, mode), a, size)
-        items += size
+        drawn = _draw(stats, freq, a, draws, rng, mode)
+        excess, items = excess + drawn[0], items + drawn[1]
     return percentile(excess / items, level, "percentile cluster bootstrap" + note)
 
 
@@ -208,7 +208,7 @@ def _clusters(f: NDArray, b: NDArray, g: NDArray, c: NDArray, regions: Sequence[
     freqs, entries, base = [], [], 0
     for s in np.unique(size):
         lists = by[start[size == s][:, None] + np.arange(s)]
-        _, first, counts = np.unique(cell[lists], axis=0, return_index=True, return_counts=True)
+        first, counts = first_rows(cell[lists])
         freqs.append(counts)
         at, item = np.repeat(base + np.arange(len(first)), s), lists[first].ravel()
         left = offset[g[item]]
@@ -221,23 +221,44 @@ def _clusters(f: NDArray, b: NDArray, g: NDArray, c: NDArray, regions: Sequence[
     return (stats.toarray() if dense else stats), np.concatenate(freqs)
 
 
-def _run(batches: Any, regions: Sequence[NDArray], size: NDArray | None = None) -> NDArray[np.float64]:
-    """Excess counts of all draws; ``size`` receives the items of each draw."""
-    out, at = [], 0
-    for batch in batches:
-        excess, left = np.zeros(len(batch)), 0
-        for a in regions:
-            r, s = a.shape
-            f, b = batch[:, left + 1 : left + 1 + r], batch[:, left + 1 + r : left + 1 + r + s]
-            n = f.sum(1)
-            null = np.einsum("dr,dr->d", f, b @ a.T.astype(float))
-            excess += batch[:, left] - np.divide(null, n, out=np.zeros_like(n), where=n > 0)
-            if size is not None:
-                size[at : at + len(batch)] += n
-            left += 1 + r + s
-        out.append(excess)
-        at += len(batch)
-    return np.concatenate(out)
+def _draw(stats: Any, freq: NDArray, regions: Sequence[NDArray], draws: int, rng: np.random.Generator, mode: Mode
+          ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+    """Excess count and number of items of each draw of one set of units."""
+    if mode == "normal":
+        stats, regions = _linear(stats, freq, regions), None
+    batches = [_excess_of(t, regions) for t in weighted_totals(stats, freq, draws, rng, mode)]
+    return tuple(np.concatenate(x) for x in zip(*batches, strict=True))  # type: ignore[return-value]
+
+
+def _excess_of(totals: NDArray, regions: Sequence[NDArray] | None) -> tuple[NDArray, NDArray]:
+    if regions is None:
+        return totals[:, 0], totals[:, 1]
+    excess, items, left = np.zeros(len(totals)), np.zeros(len(totals)), 0
+    for a in regions:
+        r, s = a.shape
+        f, b = totals[:, left + 1 : left + 1 + r], totals[:, left + 1 + r : left + 1 + r + s]
+        n = f.sum(1)
+        null = np.einsum("dr,dr->d", f, b @ a.T.astype(float))
+        excess += totals[:, left] - np.divide(null, n, out=np.zeros_like(n), where=n > 0)
+        items += n
+        left += 1 + r + s
+    return excess, items
+
+
+def _linear(stats: Any, freq: NDArray, regions: Sequence[NDArray]) -> NDArray[np.float64]:
+    """What one unit adds to (excess, items), the excess linearised at the observed margins."""
+    total = np.asarray(stats.T @ freq.astype(float)).ravel()
+    slope, count, left = np.zeros(len(total)), np.zeros(len(total)), 0
+    for a in regions:
+        r, s = a.shape
+        rows, cols = slice(left + 1, left + 1 + r), slice(left + 1 + r, left + 1 + r + s)
+        f, b, n = total[rows], total[cols], total[rows].sum()
+        slope[left] = 1
+        slope[rows] = -(a @ b) / n + (f @ a @ b) / n**2
+        slope[cols] = -(f @ a) / n
+        count[rows] = 1
+        left += 1 + r + s
+    return np.column_stack([stats @ slope, stats @ count])
 
 
 def _jackknife(table: NDArray, region: NDArray, level: float) -> Interval:
@@ -265,7 +286,3 @@ def bootstrap_function(
     normal = uses_normal(len(freq), int(freq.sum()), draws, mode)
     values = np.concatenate([function(t) for t in weighted_totals(stats, freq, draws, rng, mode)])
     return percentile(values, level, what + (", normal limit of the weights" if normal else ""))
-
-
-__all__ = ["Interval", "bootstrap_function", "cluster_excess_interval", "distinct_rows", "excess_interval",
-           "no_interval", "percentile", "wilson"]  # fmt: skip

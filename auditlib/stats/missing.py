@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ class MissingnessGroups:
     in each group, ``size`` its items, ``pooled`` whether it gathers small patterns, ``patterns`` how many.
     """
 
-    group: NDArray[np.int64]
+    group: NDArray[np.int64] = field(repr=False)
     models: NDArray[np.int64]
     size: NDArray[np.int64]
     pooled: NDArray[np.bool_]

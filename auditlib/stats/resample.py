@@ -19,14 +19,21 @@ Mode = Literal["auto", "weights", "normal"]
 def distinct_rows(rows: ArrayLike) -> tuple[NDArray, NDArray[np.int64]]:
     """Distinct rows of an integer matrix and how often each occurs."""
     a = np.ascontiguousarray(rows)
+    first, counts = first_rows(a)
+    return a[first], counts
+
+
+def first_rows(rows: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Index of the first of each kind of row of an integer matrix, and how often the kind occurs."""
+    a = np.ascontiguousarray(rows)
     if a.ndim != 2:
         raise ValueError("a matrix is needed")
-    if not a.shape[1]:
-        return a[:1], np.array([len(a)] * min(1, len(a)), np.int64)
+    if not a.size:
+        return np.arange(min(1, len(a))), np.full(min(1, len(a)), len(a), np.int64)
     # rows as single byte strings sort several times faster than np.unique(axis=0)
     packed = a.view(np.dtype((np.void, a.dtype.itemsize * a.shape[1]))).ravel()
     _, first, counts = np.unique(packed, return_index=True, return_counts=True)
-    return a[first], counts.astype(np.int64)
+    return first.astype(np.int64), counts.astype(np.int64)
 
 
 def uses_normal(patterns: int, units: int, draws: int, mode: Mode = "auto") -> bool:

@@ -58,6 +58,12 @@ def truth(name: str = "tinysee") -> pd.DataFrame:
     return pd.read_csv(_DATA / "tinysee" / "truth.csv", dtype=str, keep_default_na=False)
 
 
+def replica(name: str) -> pd.DataFrame:
+    """The table that a replica is kept as, all text: items, and prediction, letter and hit of each model and run."""
+    packed = (_DATA / "replica" / f"{_known(name)}.csv.gz").read_bytes()
+    return pd.read_csv(io.BytesIO(gzip.decompress(packed)), dtype=str, keep_default_na=False)
+
+
 def materialise(name: str, outputs: str | Path) -> Path:
     """The results folder of an embedded pool; a replica is written on the first call.
 
