@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from auditlib.errors import AuditError
@@ -34,22 +35,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
 
     audit = commands.add_parser("audit", help="audit a results folder: from saved runs to a report", epilog=EPILOG)
-    audit.add_argument("folder", type=Path, help="folder with the results of the full runs (and the blind ones)")
-    audit.add_argument("--benchmark", required=True, help="name of the benchmark, as in the files' names")
-    audit.add_argument("--judge", help="which judged files to use, when several lie there")
-    audit.add_argument("--blind", type=Path, metavar="FOLDER", help="folder of the runs without image")
-    audit.add_argument("--dataset", type=Path, metavar="FILE", help="the benchmark's own TSV: options as written")
+    _about_folder(audit)
     audit.add_argument("--outputs", type=Path, help="where results go (default: outputs/ of the project)")
     audit.add_argument("--limit", type=_positive, metavar="N", help="a quick look at the first N items")
     audit.add_argument("--force", action="store_true", help="repeat what is fresh")
     audit.set_defaults(do=_audit)
 
     init = commands.add_parser("init", help="write a params file from a results folder", epilog=EPILOG)
-    init.add_argument("folder", type=Path)
-    init.add_argument("--benchmark", required=True)
-    init.add_argument("--judge")
-    init.add_argument("--blind", type=Path, metavar="FOLDER")
-    init.add_argument("--dataset", type=Path, metavar="FILE")
+    _about_folder(init)
     init.add_argument("--to", type=Path, metavar="FOLDER", help="folder of the file (default: params/ of the project)")
     init.add_argument("--force", action="store_true", help="replace a file of that name")
     init.set_defaults(do=_init)
@@ -78,6 +71,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _about_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="folder with the results of the full runs (and the blind ones)")
+    parser.add_argument("--benchmark", required=True, metavar="NAME", help="as in the files' names")
+    parser.add_argument("--judge", metavar="NAME", help="which judged files to use, when several lie there")
+    parser.add_argument("--blind", type=Path, metavar="FOLDER", help="folder of the runs without image")
+    parser.add_argument("--dataset", type=Path, metavar="FILE", help="the benchmark's own TSV: options as written")
+    parser.add_argument("--pool", metavar="NAME", help="name of the pool (default: the benchmark's, in lower case)")
+
+
+def _wish(options: argparse.Namespace):
+    from auditlib.starting import Wish
+
+    return Wish(options.folder, options.benchmark, options.judge, options.blind, options.dataset, options.pool)
+
+
+def _outputs(options: argparse.Namespace) -> Path:
+    from auditlib.paths import project_root
+
+    return options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
+
+
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError("a whole number of at least 1 is needed")
@@ -104,25 +118,32 @@ def _run(options: argparse.Namespace) -> int:
 
 def _finish(jobs, *, workers: int | None = None, keep_going: bool = True) -> int:
     from auditlib import pipeline
-    from auditlib.headline import headline_lines
     from auditlib.paths import RunPaths
 
     outcomes = pipeline.run(jobs, workers=workers, keep_going=keep_going, say=_say)
     outputs = Path(jobs[0].outputs)
     done = [o.pool for o in outcomes if o.code == 0]
+    for pool in done:
+        print("\n".join(["", f"{pool}:", *_headline(RunPaths(outputs, pool))]))
     if done:
         print()
-        for pool in done:
-            print("\n".join(headline_lines(RunPaths(outputs, pool))))
-        if len(jobs) == 1:
-            print(f"report: {_shown(RunPaths(outputs, done[0]).report_html)}")
+        for pool in done if len(jobs) == 1 else []:
+            print(f"report: {_shown(RunPaths(outputs, pool).report_html)}")
         print(f"index: {_shown(outputs / 'index.html')}")
     stopped = [f"{o.pool} ({'mistake' if o.code == 2 else 'failed'})" for o in outcomes if o.code]
-    if stopped or len(outcomes) < len(jobs):
-        left = f"; {len(jobs) - len(outcomes)} not started" if len(outcomes) < len(jobs) else ""
+    not_started = len(jobs) - len(outcomes)
+    if len(jobs) > 1 and (stopped or not_started):
+        left = f"; {not_started} not started" if not_started else ""
         print(f"auditlib: {len(done)} of {len(jobs)} pools ended well; not: {', '.join(stopped)}{left}",
               file=sys.stderr)  # fmt: skip
     return pipeline.exit_code(outcomes)
+
+
+def _headline(paths) -> list[str]:
+    from auditlib.outputs import load_audit
+    from auditlib.starting import text_table
+
+    return ["  " + line for line in text_table(load_audit(paths).summary())[1:]]
 
 
 def _shown(path: Path) -> str:
@@ -132,29 +153,36 @@ def _shown(path: Path) -> str:
 
 def _audit(options: argparse.Namespace) -> int:
     from auditlib import pipeline
-    from auditlib.starting import params_for_folder
+    from auditlib.starting import params_for_audit
 
-    file = params_for_folder(options.folder, options.benchmark, judge=options.judge, blind=options.blind,
-                             dataset=options.dataset, outputs=options.outputs)  # fmt: skip
-    print(f"params: {_shown(file)}", flush=True)
-    jobs = pipeline.jobs_for([file], outputs=options.outputs, limit=options.limit, force=options.force)
-    return _finish(jobs)
+    outputs = _outputs(options)
+    file, is_new = params_for_audit(_wish(options), outputs)
+    code = 2
+    try:
+        jobs = pipeline.jobs_for([file], outputs=outputs, limit=options.limit, force=options.force)
+        print(f"params: {_shown(file)}{'' if is_new else ' (kept as it is)'}", flush=True)
+        code = _finish(jobs)
+    finally:
+        if code == 2 and is_new:  # nothing was read: leave no trace
+            file.unlink(missing_ok=True)
+            with suppress(OSError):
+                file.parent.rmdir()
+    return code
 
 
 def _init(options: argparse.Namespace) -> int:
     from auditlib.starting import init
 
-    file, found = init(options.folder, options.benchmark, judge=options.judge, blind=options.blind,
-                       dataset=options.dataset, to=options.to, force=options.force)  # fmt: skip
-    print(found)
-    print(f"wrote {_shown(file)}; next: auditlib run {_shown(file)}")
+    file, remarks = init(_wish(options), to=options.to, force=options.force)
+    print("\n".join([*remarks, f"wrote {_shown(file)}; next: auditlib run {_shown(file)}"]))
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
+    from auditlib.params import load_params
     from auditlib.starting import check
 
-    print(check(options.params, outputs=options.outputs))
+    print("\n".join(check(load_params(options.params), _outputs(options))))
     return 0
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-#: order in which a headline prefers the arms
-ARM_ORDER = ("judged", "exact", "exact_yesno")
 #: order in which a reader prefers the kinds of p
 P_ORDER = ("exact", "normal", "shuffle", "tables")
 CATEGORIES = ("visual_dependent", "visual_supplement", "text_only", "conflicting")
@@ -71,21 +69,14 @@ def text(row: pd.Series | None, name: str) -> str:
 
 
 def headline_arm(audit: Any) -> str:
-    """The arm of the headline: what the audit says, else the first of :data:`ARM_ORDER` that has numbers."""
-    named = (audit.steps or {}).get("arm")
-    if named:
-        return str(named)
-    present = arms(audit)
-    return present[0] if present else "exact"
+    """The arm of the headline, ``""`` where no arm is scored."""
+    return str(audit.arm)
 
 
-def arms(audit: Any, metric: str = "zero_gain_share") -> list[str]:
-    """Arms that have a number for a metric, in :data:`ARM_ORDER`; for pools without it, those with an accuracy."""
-    for name in (metric, "accuracy"):
-        found = set(rows(audit.statistics, name)["arm"].dropna()) - {""}
-        if found:
-            return [a for a in ARM_ORDER if a in found] + sorted(found - set(ARM_ORDER))
-    return []
+def arms(audit: Any) -> list[str]:
+    """Arms with a zero-gain share, headline first; where there is none, all arms."""
+    found = set(rows(audit.statistics, "zero_gain_share")["arm"])
+    return [a for a in audit.steps["arms"] if a in found or not found]
 
 
 def has_blind(audit: Any) -> bool:

@@ -103,6 +103,32 @@ def _intervals(table: pd.DataFrame, low: str, high: str, show: Callable[[float],
     return [numerals.interval(a, b, show) for a, b in zip(table[low], table[high])]
 
 
+def show(table: pd.DataFrame) -> HTML:
+    """A frame as a plain table: whole texts, words to the left, numbers to the right, everything escaped."""
+    from IPython.display import HTML
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    if any(name is not None for name in table.index.names):
+        table = table.rename_axis(columns=None).reset_index()
+    right = [is_numeric_dtype(table[c]) and not is_bool_dtype(table[c]) for c in table]
+    sides = ["right" if r else "left" for r in right]
+    head = "".join(f"<th style='text-align:{s}'>{escape(str(c))}</th>" for c, s in zip(table, sides))
+    rows = "".join(
+        "<tr>" + "".join(f"<td style='text-align:{s}'>{_cell(v)}</td>" for v, s in zip(row, sides)) + "</tr>"
+        for row in table.itertuples(index=False)
+    )
+    body = rows or f"<tr><td colspan='{len(sides)}'>none</td></tr>"
+    return HTML(f"<table class='dataframe'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) or value is None:
+        return escape(numerals.general(value))
+    return escape(str(value))
+
+
 def findings(table: pd.DataFrame, detector: str | None = None, most: int = 15) -> pd.DataFrame:
     """The flagged items, most severe and most suspicious first."""
     import pandas as pd

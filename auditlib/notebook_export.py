@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,8 @@ from auditlib.paths import atomic
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
+_SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+
 #: A4, no picture or table row cut in two, long code wrapped, no prompts
 PRINT_CSS = """
 @page { size: A4; margin: 16mm 14mm; }
@@ -22,10 +25,14 @@ PRINT_CSS = """
 .jp-OutputArea-output { overflow-x: auto; }
 .jp-OutputArea-output img, .jp-OutputArea-output svg { max-width: 100%; height: auto; }
 @media print {
-  .jp-OutputArea-child, .jp-OutputArea-output, figure, tr { break-inside: avoid; }
+  body { zoom: 0.72; margin: 0; padding: 0; }
+  .jp-Notebook { padding: 0 !important; }
+  .jp-Cell-inputWrapper, .jp-OutputArea-child, .jp-OutputArea-output, figure, tr { break-inside: avoid; }
   .jp-OutputArea-output { overflow: visible; }
-  .jp-CodeMirrorEditor pre, .highlight pre, .jp-OutputArea-output pre { white-space: pre-wrap; word-break: break-word; }
-  h1, h2, h3 { break-after: avoid; }
+  .jp-OutputArea-output table { table-layout: auto; }
+  .jp-OutputArea-output td, .jp-OutputArea-output th { padding: 3px 5px; overflow-wrap: anywhere; }
+  .highlight pre, .jp-OutputArea-output pre { white-space: pre-wrap; word-break: break-word; }
+  .jp-Cell-inputWrapper, h1, h2, h3 { break-after: avoid; }
 }
 """
 
@@ -47,8 +54,10 @@ def to_html(notebook: Path, page: Path) -> None:
     content.metadata.pop("widgets", None)
     _alternative_texts(content)
     html, _ = exporter.from_notebook_node(content, resources={"metadata": {"name": notebook.stem}})
+    head, body = html.split("</head>", 1)
+    head = _SCRIPT.sub("", head)  # loaders of diagrams, formulas and widgets, which these notebooks do not have
     with atomic(page) as t:
-        t.write_text(html.replace("</head>", f"<style>{PRINT_CSS}</style>\n</head>", 1), encoding="utf-8")
+        t.write_text(f"{head}<style>{PRINT_CSS}</style>\n</head>{body}", encoding="utf-8")
 
 
 def _alternative_texts(content) -> None:

@@ -62,14 +62,15 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     items, responses, coverage = align(runs, keys_from=settings.keys_from)
     models = _models(runs.models, params, sorted(set(responses["model"])))
     items = _item_facts(items, settings.options_by_stratum)
-    responses = extract_frame(responses, items, tuple(settings.exact))
+    shown, unknown = _letters_to_accept(items)
+    responses = extract_frame(responses, shown, tuple(settings.exact))
     unclosed = responses["rule"].astype(str).str.contains("truncated", na=False) & responses["status"].eq("ok")
     responses.loc[unclosed, "status"] = "truncated"
     judgements = runs.judgements[runs.judgements["model"].isin(models["model"])] if len(runs.judgements) else None
     cells = _Cells(items, models, responses)
     wrong = settings.failed == "wrong"
     letters = {c: cells.letters(c) for c in cells.conditions}
-    arms, absent = {}, []
+    arms, absent = {}, unknown
     if any((codes >= 0).any() for codes in letters.values()):
         arms["exact"] = _exact(cells, items, failed_wrong=wrong)
     else:
@@ -196,6 +197,17 @@ def _item_facts(items: pd.DataFrame, options_by_stratum: dict[str, int]) -> pd.D
         items["answer_type"] = np.where(known, items["answer_type"], np.where(key.eq(""), None, guess))
         items.loc[items["answer_type"].eq("yesno") & items["k"].isna(), "k"] = 2
     return items
+
+
+def _letters_to_accept(items: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Items as the extraction sees them: where options are unknown, letters up to the pool's highest key are accepted."""
+    unknown = items["k"].isna() & items["answer_type"].eq("choice")
+    if not unknown.any():
+        return items, []
+    highest = max(LETTERS.index(k) for k in items.loc[unknown, "key"]) + 1
+    reason = f"options unknown: letters up to {LETTERS[highest - 1]}, the highest key, are accepted as answers"
+    shown = items.assign(k=items["k"].mask(unknown, highest))
+    return shown, [coverage_row("warning", n=int(unknown.sum()), reason=reason)]
 
 
 class _Cells:

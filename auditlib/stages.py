@@ -39,7 +39,7 @@ def expected(stage: str, paths: RunPaths) -> list[Path]:
     """Files that a stage must have written when it ended well."""
     if stage == "10_audit":
         frames = [paths.frame(n) for n in ("items", "models", "findings", "counts")]
-        return [*frames, paths.findings_csv, paths.statistics, paths.coverage, paths.flagged]
+        return [*frames, paths.findings_csv, paths.statistics, paths.coverage, paths.steps]
     if stage == "80_figures":
         return [paths.figures / "index.html"]
     if stage == "90_tables":

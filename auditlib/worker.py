@@ -213,6 +213,8 @@ def _from_root(path: str, root: Path) -> str:
 
 def _main() -> None:
     """Read a job from the first line of stdin, report events as JSON lines on stdout, end when stdin closes."""
+    # An optional grammar that jsonschema loads to check addresses: three seconds at every start, for nothing here.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not mix with the events
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from tiny_notebooks import notebook, params
 
 from auditlib import pipeline, stages, worker
 from auditlib.errors import AuditError
 from auditlib.freshness import Basis, HashCache, differences, file_hash, input_files
-from auditlib.kernels import THREADS, NotebookRun, one_line, parameter_names, run_notebook
+from auditlib.kernels import THREADS, NotebookRun
 from auditlib.params import load_params
 from auditlib.paths import RunPaths
 
-PARAMETERS = 'params = "params/a.yaml"\noutputs = "outputs"\noverrides = {}'
 #: writes what the stage must write, as the library would
 WRITE = """
 from pathlib import Path
@@ -32,17 +32,6 @@ for file in expected("{stage}", paths):
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("1")
 """
-
-
-def notebook(path: Path, *cells: str, parameters: str = PARAMETERS) -> Path:
-    """A notebook with a parameters cell and some cells of code."""
-    book = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3",
-                                                             "language": "python"}})  # fmt: skip
-    book.cells = [nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
-    book.cells += [nbformat.v4.new_code_cell(c) for c in cells]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(book, path)
-    return path
 
 
 @pytest.fixture
@@ -57,16 +46,6 @@ def project(tmp_path, monkeypatch):
     package = Path(worker.__file__).parent
     monkeypatch.setattr("auditlib.freshness.code_files", lambda: {"errors.py": package / "errors.py"})
     return tmp_path
-
-
-def params(root: Path, pool: str, **more) -> Path:
-    import yaml
-
-    file = root / "params" / f"{pool}.yaml"
-    file.parent.mkdir(exist_ok=True)
-    content = {"pool": pool, "benchmark": "Tiny", "data": {"table": "runs.csv"}} | more
-    file.write_text(yaml.safe_dump(content))
-    return file
 
 
 @pytest.fixture
@@ -316,63 +295,6 @@ def test_dry_run_names_files_reasons_and_time_and_writes_nothing(project, here):
     assert "runs: params: seed changed" in text and "as long as last time" in text
 
 
-# --------------------------------------------------------------------------------------------------- kernels
-
-
-def test_notebook_runs_in_its_folder_with_its_values(tmp_path):
-    book = notebook(tmp_path / "n.ipynb", "import os\nprint(os.getcwd(), params, overrides)")
-    values = {"params": 'a"b', "overrides": {"x.y": None}}
-    run = run_notebook(book, tmp_path / "out/n.ipynb", values, cwd=tmp_path)
-    assert run.error == ""
-    done = nbformat.read(tmp_path / "out/n.ipynb", as_version=4)
-    assert done.cells[-1].outputs[0].text.strip() == f"{tmp_path} a\"b {{'x.y': None}}"
-    assert done.metadata.papermill.input_path == done.metadata.papermill.output_path == "n.ipynb"
-    assert [p.name for p in (tmp_path / "out").iterdir()] == ["n.ipynb"]
-
-
-def test_failed_notebook_leaves_its_copy_and_one_line(tmp_path):
-    raise_it = "from auditlib.errors import AuditError\nraise AuditError('bad', file='x.csv', row=3, mend='fix it')"
-    book = notebook(tmp_path / "n.ipynb", raise_it, "print('never')")
-    run = run_notebook(book, tmp_path / "out/n.ipynb", {}, cwd=tmp_path)
-    assert run.error == "x.csv, row 3: bad. Mend: fix it"
-    copy = nbformat.read(tmp_path / "out/n.ipynb", as_version=4)
-    assert any(o.output_type == "error" for c in copy.cells for o in c.get("outputs", []))
-
-
-def test_kernel_that_dies_is_one_line_and_a_copy(tmp_path):
-    book = notebook(tmp_path / "n.ipynb", "import os\nos._exit(3)")
-    run = run_notebook(book, tmp_path / "out/n.ipynb", {}, cwd=tmp_path)
-    assert run.error == "DeadKernelError: Kernel died"
-    assert (tmp_path / "out/n.ipynb").exists()
-
-
-def test_unknown_parameter_is_an_error_not_a_log_line(tmp_path):
-    book = notebook(tmp_path / "n.ipynb")
-    assert parameter_names(book) == ["params", "outputs", "overrides"]
-    with pytest.raises(AuditError, match="assigns no param"):
-        run_notebook(book, tmp_path / "o.ipynb", {"param": 1}, cwd=tmp_path)
-
-
-def test_one_line_of_an_exception():
-    assert one_line("ValueError", "a\n  b") == "ValueError: a b"
-    assert one_line("KeyboardInterrupt", "") == "KeyboardInterrupt"
-    assert one_line("AuditError", "x.csv: bad") == "x.csv: bad"
-
-
-def test_kernels_in_parallel_do_not_meet(tmp_path):
-    from concurrent.futures import ThreadPoolExecutor
-
-    book = notebook(tmp_path / "n.ipynb", "import time\ntime.sleep(0.3)\nprint(params)")
-
-    def one(i: int) -> str:
-        copy = tmp_path / f"o{i}" / "n.ipynb"
-        run = run_notebook(book, copy, {"params": str(i)}, cwd=tmp_path)
-        return run.error or nbformat.read(copy, as_version=4).cells[-1].outputs[0].text.strip()
-
-    with ThreadPoolExecutor(4) as executor:
-        assert list(executor.map(one, range(4))) == ["0", "1", "2", "3"]
-
-
 # ------------------------------------------------------------------------------------- processes and their ends
 
 #: a runner over this project's params, with reading and reporting replaced, in a process of its own
@@ -419,7 +341,8 @@ def children(of: str) -> list[int]:
 
 
 def test_one_failing_pool_does_not_stop_the_other(processes):
-    params(processes, "b", benchmark="Bad")
+    params(processes, "a", notebooks=["10_audit"])
+    params(processes, "b", notebooks=["10_audit", "80_figures"], benchmark="Bad")
     fail = "if checked.benchmark == 'Bad': raise ValueError('no\\nway')"
     notebook(processes / "notebooks/80_figures.ipynb", WRITE.format(stage="80_figures"), fail)
     said = []
@@ -447,7 +370,7 @@ def test_stopped_runner_leaves_no_process_and_no_fresh_stage(processes, how):
     )
     runner = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     wait_for(mark.exists, 60)
-    mine = [p for p in children(str(processes / "driver.py"))]
+    mine = children(str(processes / "driver.py"))
     kernels = [p for p in children("ipykernel_launcher") if parent(p) in mine]
     assert mine and kernels
     runner.send_signal(how)

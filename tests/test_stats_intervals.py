@@ -50,7 +50,7 @@ def test_wilson_without_items():
 
 def _direct(full, blind, block, draws, rng, cluster=None):
     """Item (or cluster) bootstrap by indices, null recomputed in every draw: the oracle."""
-    n, out = len(full), []
+    out = []
     groups = [np.flatnonzero(block == g) for g in np.unique(block)]
     members = None if cluster is None else [np.flatnonzero(cluster == c) for c in np.unique(cluster)]
     for _ in range(draws):
@@ -59,16 +59,16 @@ def _direct(full, blind, block, draws, rng, cluster=None):
         else:
             at = np.concatenate([members[c] for c in rng.integers(0, len(members), len(members))])
         out.append(region_null(group_tables(full[at], blind[at], 3, block[at]), TIE, draws=0, exact="never").excess)
-    return np.quantile(out, [0.025, 0.975]), np.std(out) * (n**0)
+    return np.quantile(out, [0.025, 0.975]), np.std(out)
 
 
 def test_excess_interval_equals_direct_bootstrap():
     full, blind = _pool(300, 1)
     block = np.arange(300) % 3
     rng = np.random.default_rng(2)
-    ends, sd = _direct(full, blind, block, 1_500, rng)
+    ends, sd = _direct(full, blind, block, 800, rng)
     ours = excess_interval(group_tables(full, blind, 3, block), TIE, rng=rng)
-    assert (ours.low, ours.high) == pytest.approx(tuple(ends), abs=0.2 * sd)
+    assert (ours.low, ours.high) == pytest.approx(tuple(ends), abs=0.3 * sd)
 
 
 def test_cluster_interval_equals_direct_bootstrap_nested_and_straddling():
@@ -77,9 +77,9 @@ def test_cluster_interval_equals_direct_bootstrap_nested_and_straddling():
     full, blind = full[cluster * 3], blind[cluster * 3]  # clusters of three equal items: wider than items
     rng = np.random.default_rng(4)
     for block in (np.zeros(300, int), np.arange(300) % 2):
-        ends, sd = _direct(full, blind, block, 1_500, rng, cluster)
+        ends, sd = _direct(full, blind, block, 800, rng, cluster)
         ours = cluster_excess_interval(full, blind, block, cluster, [TIE] * 2, rng=rng)
-        assert (ours.low, ours.high) == pytest.approx(tuple(ends), abs=0.2 * sd)
+        assert (ours.low, ours.high) == pytest.approx(tuple(ends), abs=0.3 * sd)
     nested = cluster_excess_interval(full, blind, cluster % 2, cluster, [TIE] * 2, rng=rng)
     items = excess_interval(group_tables(full, blind, 3, cluster % 2), TIE, rng=rng)
     assert nested.high - nested.low > 1.4 * (items.high - items.low)
@@ -112,7 +112,7 @@ def test_coverage_is_near_nominal(n, method):
     law = joint_table(full, blind, 3) / 200_000
     truth = law[TIE].sum() - law.sum(1) @ law.sum(0)
     rng = np.random.default_rng(8)
-    found = [excess_interval(t.reshape(4, 4), TIE, rng=rng, draws=999) for t in rng.multinomial(n, law.ravel(), 600)]
+    found = [excess_interval(t.reshape(4, 4), TIE, rng=rng, draws=999) for t in rng.multinomial(n, law.ravel(), 400)]
     assert {i.method for i in found} == {method}
     assert 0.91 <= np.mean([truth in i for i in found]) <= 0.98
 

@@ -1,6 +1,7 @@
 """Reading predictions: a chain of named readers, each of which answers or abstains with a reason.
 
-A reader is ``(text, options) -> Reading``. Nothing here knows the key, and nothing guesses: what cannot be read is ``Z``.
+A reader is ``(text, options) -> Reading``. Nothing here knows the key, and nothing guesses: what cannot be read is
+``Z``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""Reader ``boxed``: the letter inside the last ``\boxed{...}`` of a reply.
 
-The content of the last box is read by the rules ``bare`` and ``start`` of the reader ``letters`` and by its guards; earlier
-boxes are intermediate results and never count. A box that is not closed was cut off.
+The content of the last box is read by the rules ``bare`` and ``start`` of the reader ``letters`` and by its guards;
+earlier boxes are intermediate results and never count. A box that is not closed was cut off.
 """
 
 from __future__ import annotations

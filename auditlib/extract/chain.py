@@ -26,7 +26,7 @@ READERS: dict[str, Reader] = {
 }
 
 #: chains for answers that are neither a letter nor yes or no
-OPEN_CHAINS: dict[str, tuple[str, ...]] = {t: ("numeric",) for t in ("number", "numeric", "integer", "float")}
+OPEN_CHAINS: dict[str, tuple[str, ...]] = dict.fromkeys(("number", "numeric", "integer", "float"), ("numeric",))
 #: statuses of a cell without a reply: its letter is missing, not an abstention
 NO_REPLY = ("missing", "failed", "filtered")
 
@@ -43,8 +43,8 @@ def extract(text: str, options: Sequence[str], chain: Sequence[str] = ("letters"
     Returns
     -------
     Reading
-        The answer of the first reader that finds one, its rule prefixed by the reader's name (``letters:bare``); if none
-        does, ``Z`` with the first reader's reason.
+        The answer of the first reader that finds one, its rule prefixed by the reader's name (``letters:bare``); if
+        none does, ``Z`` with the first reader's reason.
 
     Raises
     ------
@@ -88,9 +88,9 @@ def extract_frame(
     -------
     DataFrame
         A copy with the three columns. Items with options: ``letter`` by ``chain``. Yes/no items: ``answer`` by
-        ``yesno_chain``, and ``letter`` is ``Z``, for there is no letter to accept. Open answers: ``answer`` by the reader
-        of their type, ``letter`` is ``Z``. A missing, failed or filtered reply has no letter and no answer, a truncated
-        one is ``Z``; the rule names the status.
+        ``yesno_chain``, and ``letter`` is ``Z``, for there is no letter to accept. Open answers: ``answer`` by the
+        reader of their type, ``letter`` is ``Z``. A missing, failed or filtered reply has no letter and no answer, a
+        truncated one is ``Z``; the rule names the status.
 
     Notes
     -----

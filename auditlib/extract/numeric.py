@@ -1,10 +1,10 @@
 """Reader ``numeric``: a number with its unit, compared with a tolerance.
 
-The answer slot (as in ``option_text``) must be one quantity and nothing else: an optional "about", a sign, digits with
-thousands commas, a decimal part, an exponent, a fraction or a percent sign, then a unit. With option texts, the one option
-that is the same quantity is the answer; without, the value is the number in plain form with its unit. Two quantities are
-the same when their numbers are equal or, unless both are whole numbers, differ by at most :data:`TOLERANCE` of the larger,
-and their units agree or one of them has none.
+The answer slot (as in ``option_text``) must be one quantity and nothing else: an optional "about", a sign, digits
+with thousands commas, a decimal part, an exponent, a fraction or a percent sign, then a unit. With option texts, the
+one option that is the same quantity is the answer; without, the value is the number in plain form with its unit. Two
+quantities are the same when their numbers are equal or, unless both are whole numbers, differ by at most
+:data:`TOLERANCE` of the larger, and their units agree or one of them has none.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _QUANTITY = re.compile(
     r"|\\d?frac\{(?P<top>\d{1,15})\}\{(?P<bottom>\d{1,15})\}"
     r"|(?P<number>(?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{0,300})?|\.\d{1,300})"
     r"(?:\s*(?:e|[x×*]\s*10\s*\^?\s*\{?)(?P<power>[-+−]?\d{1,3})\}?)?)"
-    r"\s*(?P<unit>%|\^?\\?°\s*[cfk]?|[^\W\d_][^\d]{0,30}|[$€£¥]|)"
+    r"\s*(?P<unit>%|\^?\\?°\s*[cfk]?|[^\W\d_][\w/·*^²³.-]{0,20}(?:\s[^\W\d_][\w/·*^²³.-]{0,20})?|[$€£¥]|)"
 )
 
 
@@ -72,8 +72,7 @@ def read_quantity(text: str) -> Quantity | None:
             return None
         value = over / under
     else:
-        value = float(found["number"].replace(",", ""))
-        value *= 10.0 ** int((found["power"] or "0").replace("−", "-"))
+        value = float(found["number"].replace(",", "") + "e" + (found["power"] or "0").replace("−", "-"))
     if not math.isfinite(value):
         return None
     unit = found["currency"] or found["currency2"] or _unit(found["unit"])

@@ -1,9 +1,10 @@
 """Reader ``option_text``: the one option whose whole text fills the answer slot.
 
-The slot is the content of the last box; else what follows the last "answer is", "answer:" or kin, up to the end of the
-reply, the line or the sentence; else the whole reply. An option matches when the texts are equal after NFKC, case folding
-and dropping outer quotes and final punctuation (``exact``); failing that, when they are equal without articles. Part of a
-sentence never matches: "It is blue" names no option. Two options that match equally well give ``Z``.
+The slot is the content of the last box; else what follows the last "answer is", "answer:" or kin, up to the end of
+the reply, the line or the sentence; else the whole reply. An option matches when the texts are equal after NFKC, case
+folding and dropping outer quotes and final punctuation (``exact``); failing that, when they are equal without
+articles. Part of a sentence never matches: "It is blue" names no option. Two options that match equally well give
+``Z``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def slots(text: str) -> list[str]:
     """The stretches of a prepared reply that may be its answer, the strongest first."""
     content, missing = last_box(text)
     if not missing:
-        return [content]
+        return [_unbrace(content)]
     start = -1
     for found in _SLOT.finditer(text):
         start = found.end()
@@ -46,6 +47,13 @@ def slots(text: str) -> list[str]:
     rest = text[start : start + _LONGEST]
     line = rest.split("\n", 1)[0]
     return list(dict.fromkeys(_trim(s) for s in (rest, line, _SENTENCE.split(line, maxsplit=1)[0])))
+
+
+def _unbrace(slot: str) -> str:
+    slot = slot.strip()
+    while slot.startswith("{") and slot.endswith("}") and not set("{}") & set(slot[1:-1]):
+        slot = slot[1:-1].strip()
+    return slot
 
 
 def _trim(slot: str) -> str:

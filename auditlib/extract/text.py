@@ -1,9 +1,10 @@
 """The text a reader sees: normalised, without thinking and without decoration that carries no meaning.
 
-Every reader starts from :func:`prepare`, in this order: text up to the last closing think tag is dropped (an opening tag
-left unclosed after it makes the reply truncated); Unicode NFKC, so that full-width and circled letters become plain ones;
-invisible characters, control characters and emoji go; chat-template tokens, HTML formatting tags, LaTeX text commands and
-back-slash escapes are unwrapped. Case, punctuation and line breaks stay, because the readers' rules need them.
+Every reader starts from :func:`prepare`, in this order: text up to the last closing think tag is dropped (an opening
+tag left unclosed after it makes the reply truncated); Unicode NFKC, so that full-width and circled letters become
+plain ones; invisible characters, control characters and emoji go; chat-template tokens, HTML formatting tags, LaTeX
+text commands and back-slash escapes are unwrapped. Case, punctuation and line breaks stay, because the readers' rules
+need them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from auditlib.frames import ABSTENTION, LETTERS
 
 
 class Reading(NamedTuple):
-    """What a reader made of a reply: a letter or normalised answer and the rule that gave it, or ``Z`` and the reason."""
+    """What a reader made of a reply: a letter or normalised answer and its rule, or ``Z`` and the reason."""
 
     value: str
     rule: str
@@ -57,12 +58,10 @@ _HIDDEN = re.compile(
 _DENIAL = "✖✗✘❌❎☒⛔🚫👎"
 _EMOJI = re.compile(f"(?![{_DENIAL}♭♮♯])[\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
 
-_BOX_TOKEN = re.compile(r"<\|begin_of_box\|>(.*?)<\|end_of_box\|>", re.S)
 _TOKEN = re.compile(r"<\|[^<>|\s]{1,40}\|>|</?s>|<(?:eos|bos|end_of_turn|pad)>")
 _BREAK = re.compile(r"</?(?:br|p|div|li|ul|ol|h[1-6]|tr|table|tbody|pre|html|body|hr)(?:\s[^<>]{0,200})?/?>", re.I)
-_TAG = re.compile(
-    r"</?(?:b|i|u|em|strong|span|font|code|mark|sub|sup|small|big|center|td|th|kbd|tt)(?:\s[^<>]{0,200})?/?>", re.I
-)
+#: lower case only: <B> is an answer, <b> is bold
+_TAG = re.compile(r"</?(?:b|i|u|em|strong|span|font|code|mark|sub|sup|small|center|td|th|kbd)(?:\s[^<>]{0,200})?/?>")
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|nbsp|#39|apos);")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "nbsp": " ", "#39": "'", "apos": "'"}
 _LATEX_TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt)|operatorname)\s*(?=\{)")
@@ -88,7 +87,7 @@ def normalise(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFKC", _mark_run().sub(r"\1", text))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def prepare(text: str) -> tuple[str, str]:
     """The text to read and, where there is none, the reason: ``""``, ``"empty"`` or ``"truncated-think"``.
 
@@ -110,7 +109,8 @@ def prepare(text: str) -> tuple[str, str]:
     if "&" in text:
         text = _ENTITY.sub(lambda m: _ENTITIES[m[1]], text)
     if "<" in text:
-        text = _TOKEN.sub("", _BOX_TOKEN.sub(r"\\boxed{\1}", text))
+        text = text.replace("<|begin_of_box|>", r"\boxed{").replace("<|end_of_box|>", "}")
+        text = _TOKEN.sub("", text)
         text = _TAG.sub("", _BREAK.sub("\n", text))
     if "\\" in text:
         text = _LATEX_SPACE.sub(" ", _LATEX_TEXT.sub("", text))

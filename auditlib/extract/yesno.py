@@ -1,10 +1,10 @@
 """Reader ``yesno``: yes or no, for items that ask for nothing else.
 
-A reply that opens with the word and a punctuation mark or line break, or consists of it, is decided by it (``leading``).
-Else the last "answer is" or "answer:" with a yes or no after it decides (``keyword``). Else the two words are counted where
-they stand as an answer (before punctuation, the end or a reason), and the reply is read if only one of them occurs
-(``only``). "No" before a noun is a determiner: "No image was provided" says nothing about the question. Yes and no in one
-answer slot, and a negated one, give ``Z``.
+A reply that is one of the words, or opens with one and a punctuation mark or line break, is decided by it
+(``leading``). Else the last yes or no after "answer is" or "answer:" decides (``keyword``). Else the words are looked
+for where they stand as an answer (before punctuation, the end, a reason or a pronoun), and one that occurs alone
+decides (``only``). "No" before a noun is a determiner: "No image was provided" says nothing about the question. The
+pair in "yes or no" and "yes/no" counts as neither, and a negated answer gives ``Z``.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ RULES: list[tuple[str, str]] = [
 _OPEN = r"[\s(\[{<*$~_\"'“”‘’`>#•-]*+"
 _CLOSE = r"[)\]}*$~_\"'“”’`>]*+"
 _WORD = rf"(?<!{WORD})(?<!-)(?P<word>(?i:yes|no))(?!{WORD}|[-'’]{WORD})"
-#: "No. 5" is a number, "yes/no" a pair
+#: "No. 5" is a number
 _END = rf"{_CLOSE}(?:\s*$|[ \t]*\n|\s*[,;:!?。、—–]|\s+-\s|\.(?!\s*\d)|</)"
 _REASON = r"\s+(?:because|since|as|it|this|that|they|he|she|we|the|there|these|those|you)(?![^\W_])"
-_LEADING = re.compile(rf"{_OPEN}{_WORD}{_END}")
-_PAIR = re.compile(
-    rf"{_CLOSE}\s*(?:[,/&]|and/or|and|or)*\s*{_OPEN}(?P<word>(?i:yes|no))(?!{WORD})(?=\W*$|\W*\n|[.,;:!?/])"
+_BOTH = re.compile(
+    rf"(?<!{WORD})(?i:yes(?P<yes>)|no){_CLOSE}\s*"
+    rf"(?:(?i:/|\||&|\bor\b|\band\b|\bnor\b)+\s*{_OPEN}|,\s*(?=(?i:yes|no)\W*(?:$|\n)))"
+    rf"(?i:(?(yes)no|yes))(?!{WORD})"
 )
+_LEADING = re.compile(rf"{_OPEN}{_WORD}{_END}")
 _KEYWORD = re.compile(
     rf"(?<!{WORD})(?<!</)(?i:answer)(?!{WORD})[*_\"'`\])]*+\s*+(?:[:=>]|(?i:is)(?!{WORD}))[\s:=<>(\[{{*$~_\"'“”‘’`-]*+"
     rf"(?:\\boxed\s*\{{\s*)?(?P<not>(?i:not\s+)?){_WORD}(?=(?P<end>{_END}|{_REASON})?)"
 )
-_ANSWER = re.compile(rf"{_WORD}(?:{_END}|(?:{_REASON}))")
+_ANSWER = re.compile(rf"(?<!not )(?<!not a ){_WORD}(?:{_END}|{_REASON})")
 
 
 def read_yesno(text: str, options: Sequence[str] = ()) -> Reading:
@@ -58,22 +60,17 @@ def read_yesno(text: str, options: Sequence[str] = ()) -> Reading:
     clean, problem = prepare(text if isinstance(text, str) else "")
     if problem:
         return abstain(problem)
+    clean, pairs = _BOTH.subn(" ... ", clean)
     leading = _LEADING.match(clean)
     if leading:
-        return _one(clean, leading, "leading")
+        return Reading(leading["word"].lower(), "leading")
     keyword = None
     for found in _KEYWORD.finditer(clean):
         if found["end"] is not None or found["word"].lower() == "yes":
             keyword = found
     if keyword:
-        return abstain("negated") if keyword["not"] else _one(clean, keyword, "keyword")
+        return abstain("negated") if keyword["not"] else Reading(keyword["word"].lower(), "keyword")
     said = {m["word"].lower() for m in _ANSWER.finditer(clean)}
     if len(said) == 1:
         return Reading(said.pop(), "only")
-    return abstain("both" if said else "no-yesno")
-
-
-def _one(text: str, found: re.Match[str], rule: str) -> Reading:
-    word = found["word"].lower()
-    other = _PAIR.match(text, found.end("word"))
-    return abstain("both") if other and other["word"].lower() != word else Reading(word, rule)
+    return abstain("both" if said or pairs else "no-yesno")

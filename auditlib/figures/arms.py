@@ -60,7 +60,7 @@ def arm_shares(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(left=0)
     style.percent_axis(ax, "x", "share of items (%)")
     style.grid(ax)
-    style.legend_line(ax, [(style.arm_name(a), ARM_COLOURS.get(a, MUTED)) for a in arms])
+    style.legend_line(ax, [(style.arm_name(a), ARM_COLOURS.get(a, MUTED), "●") for a in arms])
     return ax
 
 
@@ -89,9 +89,9 @@ def disagreements(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     style.row_names(ax, frame["model"].tolist(), width=28)
     ax.set_xlim(0, max(1, total.max() * 1.02))
     ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set_xlabel("model-item pairs scored differently by judge and parser")
+    ax.set_xlabel("model-item pairs scored differently")
     style.grid(ax)
-    style.legend_line(ax, [("full run", BLUE), ("blind run", "#a87400")])
+    style.legend_line(ax, [("full run", BLUE), ("blind run", AMBER)])
     return ax
 
 
@@ -132,7 +132,7 @@ def flow(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("category by exact letters")
     ax.set_ylabel("category by the judge")
     changed = int(moved.sum())
-    style.legend_line(ax, [(f"{count(changed)} of {count(table.to_numpy().sum())} items change category", VERMILION)])
+    style.legend_line(ax, [(f"{count(changed)} of {count(table.to_numpy().sum())} items change category", VERMILION, "")])
     return ax
 
 
@@ -171,14 +171,14 @@ def bounds(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.hlines(y + 0.22, frame["pool_low"], frame["pool_high"], color=AMBER, lw=2)
     ax.plot(frame["wrong"], y - 0.12, "o", color=BLUE, ms=4.5)
     for place, r in zip(y, frame.itertuples()):
-        words = f"{pct(r.wrong)}  [{pct(r.bound_low)}, {pct(r.bound_high)}]"
+        words = f"{pct(r.wrong)} [{pct(r.bound_low, 0)}, {pct(r.bound_high, 0)}]"
         style.note(ax, 1.02, place, words, transform=ax.get_yaxis_transform(), clip_on=False)
-    style.row_names(ax, [CATEGORY_NAMES[s] for s in frame["share"]])
+    style.row_names(ax, [CATEGORY_NAMES[s].replace(", ", ",\n") for s in frame["share"]])
     ax.set_xlim(left=0)
     style.percent_axis(ax, "x", "share of items (%)")
     style.grid(ax)
-    entries = [("abstentions wrong", BLUE), ("attainable", "#2f86b8")]
+    entries = [("abstentions wrong", BLUE, "●"), ("attainable", "#b4dcf4")]
     if frame["pool_low"].notna().any():
-        entries.append(("one model left out", "#a87400"))
+        entries.append(("one model left out", AMBER, "━"))
     style.legend_line(ax, entries)
     return ax

@@ -50,8 +50,9 @@ def no_gain(frame: pd.DataFrame) -> str:
 
 def excess_composition(frame: pd.DataFrame) -> str:
     top = frame.loc[frame["excess"].idxmax()]
+    where = " inside the official categories" if frame["null_kind"].iloc[0] == "within" else ""
     return ("Share of items in each tie F = B = k (bars) against the share expected if full and blind runs were not "
-            f"linked item by item (lines). The largest surplus, {points(top['excess'])}, is at k = {top['level']}; "
+            f"linked item by item{where} (lines). The largest surplus, {points(top['excess'])}, is at k = {top['level']}; "
             f"all levels together make {points(frame['excess'].sum())}.")  # fmt: skip
 
 

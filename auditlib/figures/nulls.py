@@ -77,14 +77,15 @@ def full_vs_blind(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             ticks = np.arange(steps + 1) / steps
             getattr(ax, f"set_{axis}ticks")(ticks, [pct(t, 0) for t in ticks])
     sums = {s: int(frame.loc[gain == s, "items"].sum()) for s, _, _ in parts}
-    style.legend_line(ax, [(f"{words} {count(sums[s])}", colour) for s, colour, words in parts])
+    style.legend_line(ax, [(f"{words}: {count(sums[s])}", colour, "●") for s, colour, words in parts])
     return ax
 
 
 def _spread(x: float, y: float, n: int, half: float) -> np.ndarray:
-    """``n`` evenly strewn points in a square: the additive recurrence of the plastic number, no random step."""
+    """``n`` points strewn in a square: even (recurrence of the plastic number), shaken so that no lattice shows."""
     i = np.arange(n) + 0.5
-    u, v = (i * 0.7548776662466927) % 1, (i * 0.5698402909980532) % 1
+    shake = np.random.default_rng(0).uniform(-0.45, 0.45, (2, n)) / np.sqrt(n + 1)
+    u, v = (i * 0.7548776662466927 + shake[0]) % 1, (i * 0.5698402909980532 + shake[1]) % 1
     return np.column_stack([x + (2 * u - 1) * half, y + (2 * v - 1) * half])
 
 
@@ -139,8 +140,8 @@ def null_distribution(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         ax.annotate("", (observed, base + 0.72), (null, base + 0.72), arrowprops={"arrowstyle": "-|>", "lw": 0.7,
                     "color": INK, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 6})  # fmt: skip
         words = f"null {percent(null)}   excess {points(first['excess'])}   {p_says(first['p'])}"
-        style.note(ax, 0.0, base + 0.86, words, transform=ax.get_yaxis_transform(), ha="left")
-    ax.axvline(observed, color=VERMILION, lw=1.2, ymax=(len(kinds) - 0.02) / len(kinds))
+        ax.vlines(observed, base, base + 0.74, color=VERMILION, lw=1.4)
+        style.note(ax, 0.0, base + 0.87, words, transform=ax.get_yaxis_transform(), ha="left")
     low, high = min(frame["share_low"].min(), observed), max(frame["share_high"].max(), observed)
     room = 0.06 * (high - low)
     ax.set(xlim=(low - room, high + room), ylim=(0, len(kinds)))
@@ -149,8 +150,7 @@ def null_distribution(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     style.percent_axis(ax, "x", "zero-gain share (% of items)")
-    ax.text(observed, 1.01, f"observed {percent(observed)}", color=VERMILION, fontsize=7, va="bottom",
-            ha="right" if observed > (low + high) / 2 else "left", transform=ax.get_xaxis_transform())  # fmt: skip
+    style.legend_line(ax, [(f"observed {percent(observed)}", VERMILION, "━"), ("random tables", GREY), ("mean", INK, "━")])
     return ax
 
 
@@ -160,10 +160,12 @@ def prepare_no_gain(audit: Any) -> pd.DataFrame:
         raise Lacking("this pool has no blind run")
     arm = lookup.headline_arm(audit)
     table = lookup.rows(audit.statistics, "zero_gain_composition", arm=arm)
-    table = lookup.unique_p(table[table["stratum"].isin(["all", ""])], "level")
+    table = table[table["models"].eq("all") & table["stratum"].eq("all")]
+    kind = "within" if table["null_kind"].eq("within").any() else "pooled"
+    table = table[table["null_kind"] == kind]
     if not len(table):
         raise Lacking("the composition of the zero-gain set was not computed")
-    table = table[["arm", "level", "n", "estimate", "null", "excess"]].copy()
+    table = table[["arm", "null_kind", "level", "n", "estimate", "null", "excess"]].copy()
     table["level"] = pd.to_numeric(table["level"], errors="coerce")
     return table.dropna(subset=["level"]).astype({"level": int}).sort_values("level").reset_index(drop=True)
 
@@ -180,7 +182,8 @@ def no_gain(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             style.note(ax, r.level, r.n, count(r.n), ha="center", va="bottom")
     _levels(ax, frame)
     ax.set_ylabel("zero-gain items")
-    style.legend_line(ax, [("wrong both ways, all models", MUTED), ("right both ways, all models", "#a87400")])
+    ax.margins(y=0.08)
+    style.legend_line(ax, [("every model wrong in both runs", GREY), ("every model right in both", AMBER)])
     return ax
 
 
@@ -197,7 +200,7 @@ def excess_composition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.margins(y=0.12)
     style.percent_axis(ax, "y", "share of items (%)")
     words = " (numbers: difference, pp)" if len(frame) <= 9 else ""
-    style.legend_line(ax, [("observed", BLUE), (f"expected under the null{words}", INK)])
+    style.legend_line(ax, [("observed", SKY), (f"expected under the null{words}", INK, "━")])
     return ax
 
 
@@ -207,5 +210,5 @@ def _levels(ax: Axes, frame: pd.DataFrame) -> None:
     ticks = list(range(0, last + 1, step))
     ax.set_xticks(ticks, [str(t) for t in ticks])
     ax.tick_params(axis="x", length=0)
-    ax.set_xlabel(f"models right with the image = models right without it (of {last})")
+    ax.set_xlabel(f"models right, in both runs alike (of {last})")
     style.grid(ax, "y")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -23,23 +24,19 @@ def plural(n: float, one: str, many: str | None = None) -> str:
 
 def prepare_pipeline(audit: Any) -> pd.DataFrame:
     """The lines of each box: step, title, line, tone (plain or missing)."""
-    steps = audit.steps or {}
-    items = len(audit.items)
-    joined, excluded = steps.get("items_joined", items), steps.get("items_excluded", 0)
-    full, blind = steps.get("full_runs", len(audit.models)), steps.get("blind_runs", 0)
-    run = audit.detectors["state"].eq("run")
-    flagged = audit.findings[audit.findings["flag"].astype(bool)] if len(audit.findings) else audit.findings
-    severe = [(s, flagged.loc[flagged["severity"] == s, "item"].nunique() if len(flagged) else 0) for s in SEVERITIES[:3]]
-    arms = [style.arm_name(a) for a in lookup.arms(audit)]
+    steps, coverage = audit.steps, audit.coverage
+    items, blind, run = len(audit.items), steps["blind_runs"], audit.detectors["state"].eq("run")
+    left_out = int(coverage.loc[coverage["what"] == "excluded", "n"].sum())
+    arms = [style.arm_name(a).removeprefix("exact ") for a in lookup.arms(audit)]
     boxes = [
-        ("Inputs", [plural(full, "full run"), plural(blind, "blind run") if blind else "no blind run",
-                    f"{plural(steps.get('items_read', items), 'item')} with keys"]),
-        ("Align by item id", [f"{plural(joined, 'item')} joined", f"{count(excluded)} excluded",
-                              f"{plural(len(audit.models), 'model')}"]),
+        ("Inputs", [plural(steps["full_runs"], "full run"), plural(blind, "blind run") if blind else "no blind run",
+                    "keys and options"]),
+        ("Align by item id", [f"{plural(items, 'item')} joined", f"{count(left_out)} left out",
+                              plural(len(audit.models), "model")]),
         ("Detect", [f"{int(run.sum())} of {len(run)} detectors run",
-                    f"scored: {', '.join(arms)}" if arms else "no scored arm"]),
-        ("Report", [f"{count(n)} {s}" for s, n in severe]),
-        ("Act", ["review flagged items", "mend keys and options", "cite excess, not raw share" if blind else "add the blind run"]),
+                    f"scored by {' and '.join(a.replace('judged', 'judge') for a in arms)}" if arms else "no scored arm"]),
+        ("Report", [f"{count(steps['severities'].get(s, 0))} items {s}" for s in SEVERITIES[:3]]),
+        ("Act", ["review flagged items", "mend keys and options", "quote the excess" if blind else "add the blind run"]),
     ]  # fmt: skip
     return pd.DataFrame(
         [{"step": i + 1, "title": title, "line": line, "tone": "missing" if line in ("no blind run", "add the blind run") else "plain"}
@@ -54,7 +51,7 @@ def pipeline(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
     ax = style.axes(ax, WIDE, 1.35)
     steps = list(dict.fromkeys(frame["step"]))
-    width, gap, tall = 1.0, 0.17, 0.74
+    width, gap, tall = 1.0, 0.13, 0.74
     for i, step in enumerate(steps):
         part = frame[frame["step"] == step]
         x = i * (width + gap)
@@ -62,9 +59,10 @@ def pipeline(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
                                     ec=GREY, lw=0.6, mutation_aspect=1))  # fmt: skip
         style.note(ax, x + 0.06, tall - 0.13, f"{step}", color=BLUE, fontsize=8, fontweight="bold")
         style.note(ax, x + 0.16, tall - 0.13, part["title"].iloc[0], fontsize=7.5, fontweight="bold")
-        for j, r in enumerate(part.itertuples()):
-            colour = "#a05a00" if r.tone == "missing" else INK
-            style.note(ax, x + 0.06, tall - 0.31 - 0.155 * j, r.line, fontsize=6.6, color=colour)
+        lines = [(w, r.tone) for r in part.itertuples() for w in textwrap.wrap(r.line, 24)][:4]
+        for j, (line, tone) in enumerate(lines):
+            colour = "#a05a00" if tone == "missing" else INK
+            style.note(ax, x + 0.06, tall - 0.31 - 0.155 * j, line, fontsize=6.6, color=colour)
         if i + 1 < len(steps):
             ax.annotate("", (x + width + gap - 0.02, tall / 2), (x + width + 0.02, tall / 2),
                         arrowprops={"arrowstyle": "-|>", "lw": 0.9, "color": MUTED, "mutation_scale": 8,

@@ -9,25 +9,26 @@ import pandas as pd
 
 from auditlib import lookup
 from auditlib.figures import glyphs, style
-from auditlib.figures.style import AMBER, BLUE, COLUMN, GREY, INK, MUTED, PALE, PURPLE, SKY, VERMILION, WIDE, styled
+from auditlib.figures.style import AMBER, BLUE, COLUMN, GREY, INK, MUTED, PALE, PURPLE, VERMILION, WIDE, styled
 from auditlib.lookup import Lacking
 from auditlib.numerals import pct, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OUTCOMES = {"correct": BLUE, "wrong": SKY, "unparseable": AMBER, "refused": PURPLE, "failed": "#4d4d4d"}
+OUTCOMES = {"correct": BLUE, "wrong": "#cfd6dc", "unparseable": AMBER, "refused": PURPLE, "failed": "#4d4d4d"}
 
 
 def prepare_profile(audit: Any) -> pd.DataFrame:
     """Share of each model's replies that are correct, wrong, unparseable, refused, failed, by condition.
 
-    The five are exclusive and tested in the order failed, correct, refused, unparseable, wrong. A pool that holds
-    only hits has correct and wrong alone.
+    The outcomes are exclusive and tested in the order failed, correct, refused, unparseable, wrong (headline arm).
+    A pool of bare hits has correct and wrong alone.
     """
-    cells = _cells(audit)
+    arm = lookup.headline_arm(audit)
+    cells = _cells(audit, arm)
     if cells is None:
-        table = lookup.rows(audit.statistics, "accuracy", arm=lookup.headline_arm(audit), level=("full", "blind"))
+        table = lookup.rows(audit.statistics, "accuracy", arm=arm, level=("full", "blind"))
         if not len(table):
             raise Lacking("no model has an accuracy")
         table = table.rename(columns={"models": "model", "level": "condition", "estimate": "correct"})
@@ -37,35 +38,40 @@ def prepare_profile(audit: Any) -> pd.DataFrame:
         sizes = cells.groupby(["model", "condition"]).size().rename("n")
         table = shares.join(sizes).reset_index()
     table = table.reindex(columns=["model", "condition", "n", *OUTCOMES]).fillna(dict.fromkeys(OUTCOMES, 0.0))
+    table = table[table["condition"].isin(["full", "blind"])].assign(arm=arm)
     order = {m: i for i, m in enumerate(lookup.model_names(audit))}
-    table = table[table["condition"].isin(["full", "blind"])]
     place = table["model"].map(order).fillna(len(order)) * 2 + table["condition"].eq("blind")
-    return table.iloc[np.argsort(place.to_numpy(), kind="stable")].reset_index(drop=True).assign(
-        arm=lookup.headline_arm(audit))  # fmt: skip
+    return table.iloc[np.argsort(place.to_numpy(), kind="stable")].reset_index(drop=True)
 
 
-def _cells(audit: Any) -> pd.DataFrame | None:
+def _cells(audit: Any, arm: str) -> pd.DataFrame | None:
     """One row per reply with its outcome, or None where the pool has no replies."""
-    try:
-        votes, replies = audit.votes, audit.responses
-    except (FileNotFoundError, OSError):
+    replies = audit.responses
+    if replies is None or not len(replies):
         return None
-    hit = f"hit_{lookup.headline_arm(audit)}"
-    if votes is None or not len(votes) or hit not in votes:
-        return None
-    cells = votes[["item", "model", "condition", "letter", hit]].copy()
-    read = cells["letter"].notna() & ~cells["letter"].isin(["Z", ""])
-    if replies is not None and len(replies) and "status" in replies:
-        keys = ["item", "model", "condition"]
-        facts = [c for c in ("status", "refused", "answer") if c in replies]
-        cells = cells.merge(replies[keys + facts].drop_duplicates(keys), on=keys, how="left", validate="many_to_one")
-        if "answer" in cells:
-            read = read.to_numpy() | (cells["answer"].notna() & cells["answer"].ne("")).to_numpy()
-    status = cells["status"].fillna("missing") if "status" in cells else pd.Series("ok", index=cells.index)
-    refused = cells["refused"].eq(True) if "refused" in cells else pd.Series(False, index=cells.index)
-    tests = [status.ne("ok"), cells[hit].ge(0.5), refused, ~np.asarray(read, bool)]
-    cells["outcome"] = np.select(tests, ["failed", "correct", "refused", "unparseable"], "wrong")
-    return cells
+    replies = replies[replies["condition"].isin(["full", "blind"])].reset_index(drop=True)
+    letter = replies["letter"].astype(object).where(replies["letter"].notna(), "Z").astype(str)
+    answer = _text(replies, "answer")
+    key = replies["item"].map(dict(zip(audit.items["item"], _text(audit.items, "key"))))
+    if arm == "judged":
+        on = ["item", "model", "condition", "sample"]
+        verdicts = audit.judgements[[*on, "hit"]].drop_duplicates(on)
+        right = replies[on].merge(verdicts, on=on, how="left", validate="many_to_one")["hit"].ge(0.5).to_numpy()
+    elif arm == "exact_yesno":
+        right = (answer.str.lower() == key.str.lower()).to_numpy() & answer.ne("").to_numpy()
+    else:
+        right = (letter == key).to_numpy()
+    status = _text(replies, "status").to_numpy()
+    refused = replies["refused"].eq(True).to_numpy() if "refused" in replies else np.zeros(len(replies), bool)
+    unread = letter.isin(["Z", ""]).to_numpy() & answer.eq("").to_numpy()
+    tests = [~np.isin(status, ["ok", ""]), right, refused, unread]
+    outcome = np.select(tests, ["failed", "correct", "refused", "unparseable"], "wrong")
+    return replies[["model", "condition"]].assign(outcome=outcome)
+
+
+def _text(frame: pd.DataFrame, name: str) -> pd.Series:
+    values = frame[name] if name in frame else pd.Series("", index=frame.index)
+    return values.astype(object).where(values.notna(), "").astype(str)
 
 
 @styled
@@ -87,19 +93,17 @@ def profile(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             left = left + width
         for i in np.flatnonzero(part["n"].isna()):
             style.note(ax, 1.12 * j + 0.01, i, "no run", color=MUTED)
-        ax.text(1.12 * j + 0.5, -0.62, {"full": "with the image", "blind": "without the image"}[condition], ha="center",
-                va="bottom", fontsize=7, color=MUTED)  # fmt: skip
+        words = {"full": "with the image", "blind": "without the image"}[condition]
+        ax.annotate(words, (1.12 * j + 0.5, 1), (0, 2), xycoords=ax.get_xaxis_transform(), textcoords="offset points",
+                    ha="center", fontsize=7, color=MUTED)  # fmt: skip
     style.row_names(ax, names, width=28)
-    ax.set_ylim(len(names) - 0.5, -0.62)
+    ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(-0.01, 1.12 * (len(shown) - 1) + 1.01)
     ticks = [1.12 * j + t for j in range(len(shown)) for t in (0, 0.5, 1)]
     ax.set_xticks(ticks, ["0", "50", "100"] * len(shown))
     ax.spines["bottom"].set_visible(False)
     ax.set_xlabel("share of items (%)")
-    used = [(o, "#a87400" if o == "unparseable" else "#2f86b8" if o == "wrong" else c) for o, c in OUTCOMES.items()
-            if frame[o].max() > 0]  # fmt: skip
-    rows = len(names)
-    style.legend_line(ax, used, y=1 + 0.16 / max(0.2 * rows, 0.3))
+    style.legend_line(ax, [(o, c) for o, c in OUTCOMES.items() if frame[o].max() > 0], lift=13)
     return ax
 
 
@@ -154,7 +158,9 @@ def prepare_letters(audit: Any) -> pd.DataFrame:
     key = lookup.unique_p(lookup.rows(audit.statistics, "key_letter_share", stratum=("all", "")), "level")
     if not len(key):
         raise Lacking("this pool has no key letters")
-    said = lookup.rows(audit.statistics, "model_letter_share", stratum=("all", ""))
+    said = lookup.rows(audit.statistics, "model_letter_share")
+    said = said[said["level"].str.endswith(" full")]
+    said = said.assign(level=said["level"].str.removesuffix(" full"))
     range_ = said.groupby("level")["estimate"].agg(["min", "median", "max"]).add_prefix("models_")
     test = lookup.one(audit.statistics, "key_position")
     table = key[["level", "n", "estimate", "null"]].rename(columns={"level": "letter", "estimate": "key", "null": "expected"})
@@ -176,6 +182,6 @@ def letters(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("option letter")
     style.percent_axis(ax, "y", "share (%)")
     style.grid(ax, "y")
-    entries = [("keys", MUTED), ("uniform over options shown", INK)]
-    style.legend_line(ax, [*entries, ("models' letters", BLUE)] if frame["models_median"].notna().any() else entries)
+    entries = [("keys", PALE), ("uniform over options shown", INK, "━")]
+    style.legend_line(ax, [*entries, ("models' letters", BLUE, "●")] if frame["models_median"].notna().any() else entries)
     return ax

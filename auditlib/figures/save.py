@@ -68,12 +68,16 @@ def _save(figure: Figure, audit: Any, folder: Path) -> dict[str, str]:
 def draw_files(figure: Figure, frame: pd.DataFrame, folder: Path) -> None:
     """PDF, SVG and PNG of one prepared figure."""
     import matplotlib.pyplot as plt
+    from matplotlib import rc_context
 
     from auditlib.figures.style import look, texts_of
 
     with look(texts_of(frame)):
         drawn = figure.draw(frame).figure
         try:
+            drawn.draw_without_rendering()
+            with rc_context({"figure.constrained_layout.use": False}):
+                drawn.set_layout_engine(None)  # the layout is settled: the three files need not find it again
             for ending in FORMATS:
                 with atomic(folder / f"{figure.name}.{ending}") as file:
                     drawn.savefig(file, format=ending, metadata=_METADATA[ending])

@@ -87,8 +87,9 @@ def prepare_strata_unanimous(audit: Any) -> pd.DataFrame:
     if "level" in table:
         table = table[table["level"].fillna("").eq("")]
     if len(table) < 2:
-        few = len(audit.models) < 2
-        raise Lacking("consensus needs two models" if few else "this pool has no official categories with letters")
+        state = audit.detectors.set_index("detector").loc["consensus_error"]
+        reason = str(state["reason"]) if state["state"] != "run" else ""
+        raise Lacking(reason or "this pool has no official categories")
     excess = stratum_rows(audit).set_index("stratum")["excess"] if lookup.has_blind(audit) else pd.Series(dtype=float)
     table = table.assign(excess=table["stratum"].map(excess).astype(float))
     by = "excess" if table["excess"].notna().any() else "estimate"
@@ -111,5 +112,5 @@ def strata_unanimous(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     style.percent_axis(ax, "x", "unanimous label conflicts (% of items)")
     style.grid(ax)
     if frame["sorted_by"].iloc[0] == "excess":
-        style.legend_line(ax, [("in the order of the zero-gain excess", MUTED)])
+        style.legend_line(ax, [("in the order of the zero-gain excess", MUTED, "")])
     return ax

@@ -86,7 +86,7 @@ def rows_height(n: int, *, each: float = 0.19, room: float = 0.62, least: float 
 def row_names(ax: Axes, names: Sequence[str], *, positions: Sequence[float] | None = None, width: int = 34) -> None:
     """Names down the y axis, first on top, without tick marks; foreign names are drawn literally."""
     positions = list(range(len(names))) if positions is None else list(positions)
-    ax.set_yticks(positions, [glyphs.short(n, width) for n in names], parse_math=False)
+    ax.set_yticks(positions, ["\n".join(glyphs.short(part, width) for part in n.split("\n")) for n in names], parse_math=False)
     ax.tick_params(axis="y", length=0)
     if positions:
         ax.set_ylim(max(positions) + 0.6, min(positions) - 0.6)
@@ -113,15 +113,26 @@ def percent_axis(ax: Axes, axis: str = "x", label: str = "", *, signed: bool = F
     the.set_label_text(label)
 
 
-def legend_line(ax: Axes, entries: Sequence[tuple[str, str]], *, y: float = 1.02, gap: float = 9) -> None:
-    """Words in their colours on one line above the axes, instead of a legend box."""
+def legend_line(ax: Axes, entries: Sequence[tuple[str, str] | tuple[str, str, str]], *, lift: float = 2) -> None:
+    """A legend on one line above the axes, from the left edge of the figure: (words, colour, mark) each.
+
+    ``lift`` is the distance from the axes in points. Marks: ``■`` (default), ``●``, ``━``, or ``""`` for words alone.
+    """
+    alone = len(ax.figure.axes) == 1
+    ax.set_title(" ", fontsize=7, pad=lift)  # keeps the room; the words themselves take no part in the layout
+    offset = {"textcoords": "offset points", "fontsize": 7, "parse_math": False, "va": "bottom", "annotation_clip": False}
     previous = None
-    for words, colour in entries:
-        where = dict(xy=(0, y), xycoords="axes fraction", xytext=(0, 1)) if previous is None else dict(
-            xy=(1, 0), xycoords=previous, xytext=(gap, 0), va="bottom")  # fmt: skip
-        previous = ax.annotate(
-            glyphs.drawable(words), **where, textcoords="offset points", color=colour, fontsize=7, parse_math=False
-        )
+    for words, colour, *rest in entries:
+        for text, ink, gap in ((rest[0] if rest else "■", colour, 9), (glyphs.drawable(words), INK, 2.5)):
+            if not text:
+                continue
+            if previous is None:
+                where = {"xy": (0.012 if alone else 0, 1), "xytext": (0, lift)}
+                where["xycoords"] = ("figure fraction", "axes fraction") if alone else "axes fraction"
+            else:
+                where = {"xy": (1, 0), "xycoords": previous, "xytext": (gap, 0)}
+            previous = ax.annotate(text, color=ink, **where, **offset)
+            previous.set_in_layout(False)
 
 
 def note(ax: Axes, x: float, y: float, words: str, **more) -> None:

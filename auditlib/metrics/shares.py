@@ -59,7 +59,7 @@ def share_rows(pool: Pool) -> tuple[list[dict[str, Any]], list[Draws]]:
         rows += _strata_rows(pool, whole, labels)
         for name, counts in left_out(pool, arm, whole.models):
             for share in SHARES:
-                rows += _nulls(pool, share, counts, name, labels, words, None, intervals=share == HEADLINE)
+                rows += _nulls(pool, share, counts, name, labels, words, None, intervals=False)
         rows += _other_failure_policy(pool, arm, labels, words)
     return rows, draws
 

@@ -100,7 +100,7 @@ def item_ids(column: pd.Series) -> pd.Series:
     integral = ids.str.fullmatch(_INTEGRAL)
     if integral.any():
         ids = ids.where(~integral, ids.str.replace(r"\.0+$", "", regex=True))
-    if len(ids) and ids.str.fullmatch(r"-?\d+").all():
+    if ids.str.match(r"-?0+\d").any() and ids.str.fullmatch(r"-?\d+").all():
         bare = ids.str.replace(r"^(-?)0+(?=\d)", r"\1", regex=True)
         if bare.nunique() == ids.nunique():
             ids = bare

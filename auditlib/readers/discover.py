@@ -228,10 +228,7 @@ def _comment(text: str) -> str:
 
 
 def _beside(folder: Path, found: list[RunFile]) -> list[RunFile]:
-    """Files that lie in the folder itself, named MODEL_BENCHMARK: the benchmark is the part after the last ``_``,
-
-    or one that a model folder has.
-    """
+    """Files that lie in the folder itself: ``MODEL_BENCHMARK``, the benchmark being what follows the last ``_``."""
     if any(f.kind == "predictions" for f in found):
         return []
     stems = [p.stem for p in folder.iterdir() if p.is_file() and p.suffix in layout.PREDICTIONS and "_" in p.stem]

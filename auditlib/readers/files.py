@@ -11,11 +11,15 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from auditlib.errors import AuditError
 from auditlib.readers.cells import column_text, unescape
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
 TEXT = (".csv", ".tsv", ".txt")
@@ -143,10 +147,12 @@ def _bytes(path: Path) -> Iterator[io.BufferedIOBase]:
         raise AuditError(f"the gzip file is damaged ({e})", file=path, mend="copy the file again") from None
 
 
-def text_chunks(path: Path, *, rows: int | None = None, columns: list[str] | None = None) -> Iterator[pd.DataFrame]:
+def text_chunks(path: Path, *, rows: int | None = None) -> Iterator[pd.DataFrame]:
     """A csv or tsv file as text frames of at most ``rows`` rows (all at once when ``None``).
 
     A byte order mark is tolerated, fields may hold newlines, the separator follows the suffix (tab for ``.tsv``).
+    Column names are those of the file, also where two are equal or empty. Blank lines are rows, so that the index
+    counts rows as a spreadsheet does.
     """
     check_file(path)
     options = {
@@ -155,22 +161,25 @@ def text_chunks(path: Path, *, rows: int | None = None, columns: list[str] | Non
         "keep_default_na": False,
         "na_filter": False,
         "encoding": "utf-8-sig",
-        "usecols": columns,
-        "low_memory": False,
+        "skip_blank_lines": False,
     }
     try:
         with _bytes(path) as f:
-            reader = pd.read_csv(f, chunksize=rows, **options)
+            header = pd.read_csv(f, header=None, nrows=1, **options).iloc[0].tolist()
+        if not any(header):
+            raise pd.errors.EmptyDataError
+        with _bytes(path) as f:
+            reader = pd.read_csv(f, chunksize=rows, low_memory=False, **options)
             for chunk in reader if rows else (reader,):
                 if not isinstance(chunk.index, pd.RangeIndex):
                     mend = "name every column in row 1, or quote fields that hold the separator"
                     raise AuditError("rows have more fields than the header", file=path, row=2, mend=mend)
-                chunk.columns = ["" if re.fullmatch(r"Unnamed: \d+", c) else c for c in chunk.columns]
+                chunk.columns = header
                 yield chunk
     except UnicodeDecodeError:
         raise _encoding(path) from None
     except pd.errors.EmptyDataError:
-        raise AuditError("the file holds no table", file=path, mend="write it again, or leave it out") from None
+        raise AuditError("row 1 names no columns", file=path, mend="write the file again, or leave it out") from None
     except pd.errors.ParserError as e:
         raise _parsing(path, str(e)) from None
 
@@ -244,6 +253,14 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise AuditError(
             f"not readable as parquet ({str(e).splitlines()[0]})", file=path, mend="copy or write the file again"
         ) from None
-    return pd.DataFrame(
-        {n: pd.Series(column_text(c.to_pylist()), dtype="str") for n, c in zip(table.column_names, table.columns)}
-    )
+    return pd.DataFrame({n: arrow_text(c) for n, c in zip(table.column_names, table.columns)})
+
+
+def arrow_text(column: pa.ChunkedArray) -> pd.Series:
+    """A parquet column as text, nulls as ``""``; integers and texts without a detour through Python values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_integer(column.type) or pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return pd.Series(pc.fill_null(column.cast(pa.large_string()), "").to_numpy(), dtype="str")
+    return pd.Series(column_text(column.to_pylist()), dtype="str")

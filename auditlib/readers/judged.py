@@ -68,13 +68,13 @@ def choice_sources(
 
     Notes
     -----
-    Every log but those of circular sets reads ``Match Log: ... . ``. Equal to ``Match Log: {prediction}. `` = decided by rule (``regex``); the two
-    failure sentences = ``exact_fallback`` and ``random_fill``; any other text = the judge's reply (``llm``). A verdict
-    is stale (``cache_stale``) when the judged file holds another prediction than the run, or when the rule must have
-    decided the present prediction and the log quotes another text. When that is proved for a tenth of a file's
-    readable rows or more, the whole file comes from an old cache, and its judge replies too; so it does when nearly
-    all of (at least 20) judge replies are word for word what the model said under the other condition. Without a log
-    the source is ``unknown``.
+    Every log but those of circular sets reads ``Match Log: ... . ``. Equal to ``Match Log: {prediction}. `` = decided
+    by rule (``regex``); the two failure sentences = ``exact_fallback`` and ``random_fill``; any other text = the
+    judge's reply (``llm``). A verdict is stale (``cache_stale``) when the judged file holds another prediction than the
+    run, or when the rule must have decided the present prediction and the log quotes another text. When that is proved
+    for a tenth of a file's readable rows or more, the whole file comes from an old cache, and its judge replies too; so
+    it does when nearly all of (at least 20) judge replies are word for word what the model said under the other
+    condition. Without a log, or with one of a form not known, the source is ``unknown``.
     """
     n = len(logs)
     sources = np.full(n, "llm", dtype=object)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,7 +102,7 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
             _put(cells_of.setdefault(condition, {}), model, at, path)
         models = list(dict.fromkeys(m for _, m in split))
         names, axis = models, 1
-    _unique(models if data.rows == "models" else items.tolist(), path)
+    _unique(rows if data.rows == "models" else items, path)
     keep, coverage = _excluded(models, exclude, path)
     hits, missing = {}, {}
     for condition in sorted(cells_of, key=lambda c: (c != "full", c)):
@@ -147,11 +146,12 @@ def _put(places: dict[str, int], name: str, at: int, path: Path) -> None:
     places[name] = at
 
 
-def _unique(names: list[str], path: Path) -> None:
-    name, n = Counter(names).most_common(1)[0] if names else ("", 0)
-    if n > 1:
-        row = [i for i, m in enumerate(names) if m == name][1] + 2
-        raise AuditError(f"{name!r} occurs twice in the first column", file=path, row=row, mend="keep one of the rows")
+def _unique(names: pd.Series, path: Path) -> None:
+    twice = names.duplicated()
+    if twice.any():
+        at = int(np.flatnonzero(twice)[0])
+        what = f"{names.iloc[at]!r} occurs twice in the first column"
+        raise AuditError(what, file=path, row=at + 2, mend="keep one of the rows")
 
 
 def _excluded(models: list[str], exclude: Iterable[str], path: Path) -> tuple[np.ndarray, list[dict[str, Any]]]:
@@ -203,6 +203,7 @@ def _text(path: Path, data: DataParams) -> _Wide:
         chunks = iter([files.open_table(path, data.sheet)])
     names, parts, columns = [], [], []
     for chunk in chunks:
+        chunk = chunk[(chunk != "").any(axis=1)]
         name = _name_column(list(chunk.columns), data, path)
         body = chunk.drop(columns=name)
         columns = [str(c).strip() for c in body.columns]
@@ -235,7 +236,7 @@ def _parquet(path: Path, data: DataParams) -> _Wide:
         present = file.schema_arrow.names
         name = _name_column(present, data, path)
         columns = [c for c in present if c != name]
-        rows = pd.Series(cells.column_text(file.read(columns=[name]).column(0).to_pylist()), dtype="str")
+        rows = files.arrow_text(file.read(columns=[name]).column(0))
         if not len(rows):
             raise AuditError("there are no rows", file=path, mend="write the file again")
         codes = np.empty((len(rows), len(columns)), dtype=np.uint8, order="F")
@@ -264,7 +265,7 @@ def _arrow_codes(values: Any, path: Path, column: str) -> np.ndarray:
         if empty is not None and empty.any():
             array = np.where(empty, _EMPTY, array)
         return array.astype(np.uint8)
-    texts = pd.Series(cells.column_text(values.to_pylist()), dtype=object)
+    texts = files.arrow_text(values).astype(object)
     known = {v: _code(v) for v in texts.unique()}
     bad = [v for v, code in known.items() if code < 0]
     if bad:

@@ -152,7 +152,7 @@ def item_facts(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             f"item {item!r} has different {column} in rows {group.index[0] + 2} and {group.index[1] + 2}",
             file=path,
             row=int(group.index[1]) + 2,
-            mend=f"correct it, or leave {column} out of the column map",
+            mend=f"correct it, leave the run out (audit.exclude_models), or leave {column} out of the column map",
         )
     items = facts[["item", *[c for c in texts if c in ITEM_TEXTS]]].copy()
     if "options" in texts:

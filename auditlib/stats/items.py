@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -86,17 +88,19 @@ def inversions(hits: ArrayLike, trials: ArrayLike | None = None) -> NDArray[np.f
     models = h.shape[1]
     score = h.sum(0, dtype=np.int64)
     given = t.sum(0, dtype=np.int64) if t is not None else np.full(models, len(h), np.int64)
-    x = h.astype(np.int64)
-    n = t.astype(np.int64) if t is not None else np.ones_like(x)
-    right, wrong = (2 * x > n) & (n > 0), (2 * x < n) & (n > 0)
-    bad, all_ = np.zeros(len(h), np.int64), np.zeros(len(h), np.int64)
-    for a in range(models):
-        for b in range(a + 1, models):
+    out = np.full(len(h), NAN)
+    for at in range(0, len(h), CHUNK):
+        x = h[at : at + CHUNK].astype(np.int64)
+        n = t[at : at + CHUNK].astype(np.int64) if t is not None else np.ones_like(x)
+        right, wrong = (2 * x > n) & (n > 0), (2 * x < n) & (n > 0)
+        bad, pairs = np.zeros(len(x), np.int64), np.zeros(len(x), np.int64)
+        for a, b in combinations(range(models), 2):
             gap = (score[a] - x[:, a]) * (given[b] - n[:, b]) - (score[b] - x[:, b]) * (given[a] - n[:, a])
             a_only, b_only = right[:, a] & wrong[:, b], right[:, b] & wrong[:, a]
-            all_ += (a_only | b_only) & (gap != 0)
+            pairs += (a_only | b_only) & (gap != 0)
             bad += (a_only & (gap < 0)) | (b_only & (gap > 0))
-    return np.divide(bad, all_, out=np.full(len(h), NAN), where=all_ > 0)
+        out[at : at + CHUNK] = np.divide(bad, pairs, out=np.full(len(x), NAN), where=pairs > 0)
+    return out
 
 
 def _row_correlation(x: NDArray, y: NDArray, mask: NDArray) -> NDArray[np.float64]:

@@ -67,7 +67,7 @@ def pool_size_curve(
             pick = np.zeros((models, len(chosen[at : at + step])), np.float32)
             pick[chosen[at : at + step].T, np.arange(pick.shape[1])] = 1
             # float32 products of small integers are exact and use BLAS
-            sums = [(x.astype(np.float32) @ pick).astype(np.int32).T for x in (f, b)]
+            sums = [(pick.T @ x.T.astype(np.float32)).astype(np.int32) for x in (f, b)]
             for j, (u, v) in enumerate(zip(*sums, strict=True)):
                 levels = int(max(u.max(), v.max())) + 1
                 ties = int(np.count_nonzero(u == v))

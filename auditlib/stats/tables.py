@@ -47,7 +47,8 @@ def joint_table(full: ArrayLike, blind: ArrayLike, total: int) -> NDArray[np.int
         raise ValueError("counts must be integers")
     if min(int(f.min()), int(b.min())) < 0 or max(int(f.max()), int(b.max())) > total:
         raise ValueError(f"counts must lie in 0..{total}")
-    return np.bincount(f.astype(np.intp) * side + b, minlength=side * side).reshape(side, side)
+    # sums of uint8 hits are uint64, which numpy mixes with signed integers to floats
+    return np.bincount(f.astype(np.intp) * side + b.astype(np.intp), minlength=side * side).reshape(side, side)
 
 
 def group_tables(full: ArrayLike, blind: ArrayLike, total: int, group: ArrayLike) -> NDArray[np.int64]:
@@ -57,7 +58,7 @@ def group_tables(full: ArrayLike, blind: ArrayLike, total: int, group: ArrayLike
     flat = joint_table(np.asarray(full), np.asarray(blind), total)  # checks the counts
     if groups == 0:
         return np.zeros((0, *flat.shape), np.int64)
-    cell = (g * side + np.asarray(full)) * side + np.asarray(blind)
+    cell = (g * side + np.asarray(full, np.intp)) * side + np.asarray(blind, np.intp)
     return np.bincount(cell, minlength=groups * side * side).reshape(groups, side, side)
 
 
@@ -116,12 +117,15 @@ def lump(table: NDArray, region: NDArray) -> tuple[NDArray[np.int64], NDArray[np
     so everything below is computed on the smallest table that will do.
     """
     rows, cols = table.sum(1) > 0, table.sum(0) > 0
-    t, a = table[np.ix_(rows, cols)], region[np.ix_(rows, cols)]
+    t, a = table[rows][:, cols], region[rows][:, cols]
     for _ in range(2):  # rows, then columns (as rows of the transpose)
-        a, which = np.unique(a, axis=0, return_inverse=True)
-        merged = np.zeros((a.shape[0], t.shape[1]), np.int64)
-        np.add.at(merged, which.ravel(), t)
-        t, a = merged.T, a.T
+        code: dict[bytes, int] = {}
+        which = [code.setdefault(row.tobytes(), len(code)) for row in a]
+        if len(code) < len(a):
+            merged = np.zeros((len(code), t.shape[1]), np.int64)
+            np.add.at(merged, which, t)
+            t, a = merged, a[[which.index(c) for c in range(len(code))]]
+        t, a = t.T, a.T
     return t, a
 
 

@@ -1,0 +1,35 @@
+"""Tables that only embedded pools have: published numbers, planted truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from auditlib.auditing import Audit
+from auditlib.paths import RunPaths, atomic
+
+
+def checks_of(audit: Audit) -> dict[str, Callable[[Audit], pd.DataFrame]]:
+    """File stem -> function, for the pools whose right answer is known; empty for every other pool."""
+    from auditlib.synth.planted import confusion
+    from auditlib.synth.published import compare
+
+    name = audit.params.data.embedded if audit.params else None
+    if name is None or audit.steps["limit"] is not None:
+        return {}
+    return {"truth": confusion} if name == "tinysee" else {"published": compare}
+
+
+def write_checks(audit: Audit, paths: RunPaths) -> list[Path]:
+    """Write ``published.csv`` or ``truth.csv`` beside the audit, and remove one that no longer applies."""
+    made = checks_of(audit)
+    for stem in ("published", "truth"):
+        target = paths.folder / f"{stem}.csv"
+        if stem not in made:
+            target.unlink(missing_ok=True)
+            continue
+        with atomic(target) as temporary:
+            made[stem](audit).to_csv(temporary, index=False, float_format="%.12g", lineterminator="\n")
+    return [paths.folder / f"{stem}.csv" for stem in made]

@@ -1,0 +1,152 @@
+"""Pools: arrays from replies, arms, missing cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from builders import params, runs, tiny_pool
+
+import auditlib
+from auditlib.counts import count, why_not
+from auditlib.errors import AuditError
+from auditlib.frames import ABSTAINED, MISSING
+from auditlib.pool import Arm, Pool
+from auditlib.reading import pool_of
+
+KEYS = ["A", "B", "C", "D"]
+
+
+def test_letters_and_hits():
+    pool = tiny_pool({("m", "full"): ["A", "The answer is B.", "hm", ""], ("m", "blind"): ["B", "B", "C", "C"]}, KEYS)
+    assert pool.letters["full"][:, 0].tolist() == [0, 1, ABSTAINED, MISSING]
+    exact = pool.arms["exact"]
+    assert exact.hits["full"][:, 0].tolist() == [1, 1, 0, 0]
+    assert exact.trials["full"][:, 0].tolist() == [1, 1, 1, 0]
+    assert exact.hits["blind"][:, 0].tolist() == [0, 1, 1, 0]
+
+
+def test_failed_replies_count_as_wrong_when_asked():
+    replies = {("m", "full"): ["A", "B", "C", ""], ("m", "blind"): ["B", "B", "C", "C"]}
+    assert tiny_pool(replies, KEYS, settings={"failed": "wrong"}).arms["exact"].trials["full"].min() == 1
+
+
+def test_unclosed_think_block_is_truncated_not_wrong():
+    pool = tiny_pool({("m", "full"): ["<think>A or B? so B", "B", "C", "D"]}, KEYS)
+    assert pool.responses["status"].tolist() == ["truncated", "ok", "ok", "ok"]
+    assert pool.arms["exact"].trials["full"][0, 0] == 0
+    assert (pool.coverage["reason"] == "replies whose think block never ends").any()
+
+
+def test_judged_arm_and_random_fill():
+    r = runs({("m", "full"): ["A", "hm", "hm", "D"]}, KEYS, judged={("m", "full"): [1, 1, np.nan, np.nan]})
+    r.judgements.loc[2, "source"] = "random_fill"
+    r.judgements.loc[3, "source"] = "cache_stale"
+    judged = pool_of(r, params()).arms["judged"]
+    assert judged.hits["full"][:, 0].tolist() == [1, 1, 0, 0]
+    assert judged.trials["full"][:, 0].tolist() == [1, 1, 1, 0], "a random fill is an abstention, a stale verdict none"
+
+
+def test_answers_are_never_filled_back_from_the_key():
+    """The temptation: the judge says hit, the reply names no letter. The vote must stay an abstention."""
+    replies = {("m", "full"): ["no idea"] * 4, ("n", "full"): KEYS}
+    pool = tiny_pool(replies, KEYS, judged={(m, "full"): [1, 1, 1, 1] for m in "mn"})
+    m = pool.model_names.index("m")
+    assert (pool.letters["full"][:, m] == ABSTAINED).all()
+    assert pool.arms["exact"].hits["full"][:, m].sum() == 0
+    assert pool.arms["judged"].hits["full"][:, m].sum() == 4
+
+
+def test_graded_verdicts_are_refused_by_name():
+    with pytest.raises(AuditError, match=r"graded verdict 0\.5"):
+        tiny_pool({("m", "full"): KEYS}, KEYS, judged={("m", "full"): [1, 0.5, 0, 0]})
+
+
+def test_nothing_scorable_is_an_error():
+    with pytest.raises(AuditError, match="no reply could be scored"):
+        tiny_pool({("m", "full"): ["hm"] * 4}, KEYS)
+
+
+def test_unknown_model_in_params_names_the_nearest():
+    r = runs({("model-one", "full"): KEYS}, KEYS)
+    with pytest.raises(AuditError, match="did you mean 'model-one'"):
+        pool_of(r, params(models=[{"name": "model_one"}]))
+
+
+def test_models_follow_the_params_then_the_alphabet():
+    r = runs({(m, "full"): KEYS for m in "cab"}, KEYS)
+    pool = pool_of(r, params(models=[{"name": "c", "family": "F"}]))
+    assert pool.model_names == ["c", "a", "b"]
+    assert pool.models["family"].tolist()[0] == "F"
+
+
+def test_options_by_stratum_sets_k_and_rejects_unknown_names():
+    r = runs({("m", "full"): KEYS}, KEYS, options=[[]] * 4, stratum=["x", "x", "y", "y"])
+    pool = pool_of(r, params(audit={"options_by_stratum": {"x": 2, "y": 4}}))
+    assert pool.items["k"].tolist() == [2, 2, 4, 4]
+    with pytest.raises(AuditError, match="did you mean 'x'|which is no stratum"):
+        pool_of(r, params(audit={"options_by_stratum": {"X": 2}}))
+
+
+def test_unknown_options_accept_letters_up_to_the_highest_key():
+    pool = tiny_pool({("m", "full"): ["A", "E", "C", "D"]}, KEYS, options=[[]] * 4)
+    assert pool.letters["full"][:, 0].tolist() == [0, ABSTAINED, 2, 3]
+    assert pool.coverage["reason"].str.contains("options unknown: letters up to D").any()
+
+
+def test_yes_no_items_have_their_own_arm():
+    pool = tiny_pool({("m", "full"): ["Yes.", "No", "Yes"]}, ["Yes", "Yes", "No"], options=[[]] * 3)
+    assert "exact" not in pool.arms
+    assert pool.arms["exact_yesno"].hits["full"][:, 0].tolist() == [1, 0, 0]
+    assert pool.items["k"].tolist() == [2, 2, 2]
+    assert pool.coverage["reason"].str.contains("exact arm: no reply names an option letter").any()
+
+
+def test_from_hits_checks_shape_and_values():
+    good = np.ones((4, 2), np.uint8)
+    assert Pool.from_hits(good, good).arm.hits["full"] is good
+    with pytest.raises(AuditError, match="shape"):
+        Pool.from_hits(good, good[:3])
+    with pytest.raises(AuditError, match="other than 0 and 1"):
+        Pool.from_hits(good * 2)
+
+
+def test_one_model_only_is_audited():
+    replies = {("m", "full"): ["A", "B", "C", "A"], ("m", "blind"): ["A", "A", "A", "A"]}
+    audit = auditlib.audit(tiny_pool(replies, KEYS))
+    states = audit.detectors.set_index("detector")["state"]
+    assert states["visual_dependency"] == "run"
+    assert audit.detectors.set_index("detector").loc["consensus_error", "reason"] == "needs at least two models"
+
+
+def _cells(trials_full, trials_blind, hits=None):
+    t = {"full": np.array(trials_full, np.uint8), "blind": np.array(trials_blind, np.uint8)}
+    hits = hits or {c: x.copy() for c, x in t.items()}
+    n, m = t["full"].shape
+    arm = Arm("judged", hits, t)
+    items = pd.DataFrame({"item": [str(i) for i in range(n)]})
+    return Pool("p", "p", items, pd.DataFrame({"model": [f"m{j}" for j in range(m)]}), {"judged": arm})
+
+
+def test_complete_cases_while_they_keep_95_percent():
+    trials = np.ones((100, 2))
+    trials[:5, 0] = 0
+    c = count(_cells(trials, np.ones((100, 2))), "judged")
+    assert (c.n, c.complete, c.note) == (95, True, "complete cases: 95 of 100 items")
+
+
+def test_ragged_cells_need_both_runs_of_a_model_and_group_by_pattern():
+    full, blind = np.ones((200, 2)), np.ones((200, 2))
+    full[:80, 0] = 0  # model 0 has no full run on 80 items, so its blind run does not count there either
+    c = count(_cells(full, blind), "judged")
+    assert (c.n, c.complete) == (200, False)
+    assert np.unique(c.total).tolist() == [1, 2]
+    assert (c.total[:80] == 1).all() and (c.B[:80] == 1).all()
+    assert len(np.unique(c.group)) == 2
+    assert "120 of 200 items have every cell" in c.note
+
+
+def test_why_not_names_the_missing_run():
+    pool = tiny_pool({("m", "full"): KEYS, ("n", "full"): KEYS}, KEYS)
+    assert "blind run" in why_not(pool, pool.arm)
+    assert not pool.has_blind

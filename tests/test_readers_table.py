@@ -1,0 +1,152 @@
+"""Plain tables. Oracles: counts printed beside the real files, and small hand-made tables."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from auditlib.errors import AuditError
+from auditlib.params import DataParams
+from auditlib.readers import read_runs
+from auditlib.readers.table import read_items, read_table
+
+ROWS = [
+    {"qid": "1", "who": "m", "run": "image", "said": "B", "gold": "(B)", "task": "t1"},
+    {"qid": "2", "who": "m", "run": "image", "said": "None", "gold": "(A)", "task": "t2"},
+    {"qid": "1", "who": "m", "run": "no_image", "said": "", "gold": "(B)", "task": "t1"},
+    {"qid": "2", "who": "m", "run": "no_image", "said": "A", "gold": "(A)", "task": "t2"},
+]
+MAP = {"item": "qid", "model": "who", "condition": "run", "prediction": "said", "key": "gold", "stratum": "task"}
+CONDITIONS = {"image": "full", "no_image": "blind"}
+
+
+def write(path, rows, **how):
+    table = pd.DataFrame(rows)
+    if path.suffix == ".parquet":
+        table.to_parquet(path)
+    elif path.suffix == ".xlsx":
+        table.to_excel(path, index=False, engine="xlsxwriter")
+    elif path.suffix == ".jsonl":
+        table.to_json(path, orient="records", lines=True)
+    else:
+        table.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",", **how)
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.xlsx", "t.jsonl"])
+def test_every_format_gives_the_same_frames(tmp_path, name):
+    data = DataParams(table=write(tmp_path / name, ROWS), columns=MAP, prefixes=CONDITIONS)
+    runs = read_table(data)
+    assert runs.responses["prediction"].tolist() == ["B", "None", "", "A"]
+    assert runs.responses["status"].tolist() == ["ok", "ok", "missing", "ok"]
+    assert runs.responses["condition"].tolist() == ["full", "full", "blind", "blind"]
+    assert runs.responses["row"].tolist() == [2, 3, 4, 5]
+    assert runs.items[["item", "key", "stratum", "answer_type"]].values.tolist() == [
+        ["1", "B", "t1", "choice"], ["2", "A", "t2", "choice"]]  # fmt: skip
+    assert runs.items["k"].isna().all()
+    assert not len(runs.judgements)
+
+
+def test_bom_newlines_in_fields_and_usual_names(tmp_path):
+    path = tmp_path / "alpha.csv"
+    path.write_bytes('\ufeffindex,prediction,answer,A,B\r\n7,"line one\nline two, ""B""",B,x,None\r\n'.encode())
+    runs = read_table(DataParams(table=path))
+    assert runs.responses[["item", "model", "condition", "prediction"]].values.tolist() == [
+        ["7", "alpha", "full", 'line one\nline two, "B"']]  # fmt: skip
+    assert runs.items["options"].tolist() == [["x", "None"]]
+    assert runs.items["k"].tolist() == [2]
+
+
+def test_hits_become_judgements(tmp_path):
+    rows = [{"item": i, "model": "m", "hit": h} for i, h in enumerate(["1", "0", "", "true", "0.5"])]
+    runs = read_table(DataParams(table=write(tmp_path / "t.csv", rows)))
+    assert runs.judgements["hit"].fillna(-1).tolist() == [1, 0, -1, 1, 0.5]
+    assert set(runs.judgements["source"]) == {"unknown"}
+    assert runs.responses["status"].tolist() == ["ok", "ok", "missing", "ok", "ok"]
+
+
+def test_items_file_with_several_agreeing_rows(tmp_path):
+    facts = [{"id": i, "options": json.dumps({"A": "x", "B": "None"}), "gold": "A"} for i in (1, 1, 2, 3)]
+    items = write(tmp_path / "items.csv", facts)
+    table = write(tmp_path / "t.csv", [{"item": i, "prediction": "A"} for i in (1, 2, 4)])
+    runs = read_table(DataParams(table=table, items=items, item_columns={"item": "id", "key": "gold"}))
+    assert runs.items["key"].fillna("").tolist() == ["A", "A", ""]
+    assert runs.items["options"].tolist()[:2] == [["x", "None"]] * 2
+    reasons = runs.coverage.set_index("reason")["n"]
+    assert reasons["items without a row in the items file"] == 1
+    assert reasons["rows of the items file that no run has"] == 1
+    assert runs.inputs == (table, items)
+
+
+def test_items_file_that_contradicts_itself(tmp_path):
+    items = write(tmp_path / "items.csv", [{"id": 1, "gold": "A"}, {"id": 2, "gold": "A"}, {"id": 1, "gold": "B"}])
+    with pytest.raises(AuditError, match=r"items.csv, row 4: item '1' has different key in rows 2 and 4"):
+        read_items(items, {"item": "id", "key": "gold"})
+
+
+def test_unmapped_texts_that_disagree_are_left_out(tmp_path):
+    rows = [{"item": 1, "model": m, "prediction": "A", "category": c} for m, c in (("m", "x"), ("n", "y"))]
+    runs = read_table(DataParams(table=write(tmp_path / "t.csv", rows)))
+    assert "stratum" not in runs.items.columns
+    assert runs.coverage.loc[runs.coverage["what"] == "conflict", "n"].tolist() == [1]
+    with pytest.raises(AuditError, match="different stratum"):
+        read_table(DataParams(table=tmp_path / "t.csv", columns={"stratum": "category"}))
+
+
+def test_copies(tmp_path):
+    equal = [{"item": 1, "model": "m", "prediction": "A"}] * 2
+    runs = read_table(DataParams(table=write(tmp_path / "equal.csv", equal)))
+    assert len(runs.responses) == 1
+    assert runs.coverage.loc[runs.coverage["what"] == "duplicate", "reason"].tolist() == [
+        "row 3 repeats an earlier one"
+    ]
+    other = [equal[0], {**equal[0], "prediction": "B"}]
+    with pytest.raises(AuditError, match=r"row 3: item '1' of m \(full\) occurs twice with different content"):
+        read_table(DataParams(table=write(tmp_path / "other.csv", other)))
+    repeats = [{**r, "try": t} for t, r in enumerate(other)]
+    runs = read_table(DataParams(table=write(tmp_path / "repeats.csv", repeats), columns={"sample": "try"}))
+    assert runs.responses["sample"].tolist() == [0, 1]
+
+
+def test_blink(shared_data):
+    path = shared_data / "real" / "blink_outputs" / "blink_val_predictions.csv.gz"
+    out = ["GPT4V* concatenate images", "GeminiProVision* concatenate images"]
+    columns = {"item": "idx", "key": "gold", "stratum": "task"}
+    runs = read_runs(DataParams(table=path, columns=columns), benchmark="BLINK", exclude_models=out)
+    assert runs.items["item"].nunique() == len(runs.items) == 1901
+    assert runs.items["stratum"].nunique() == 14
+    assert set(runs.items["key"]) == set("ABCD")
+    assert runs.items["k"].isna().all()
+    assert len(runs.models) == 19
+    assert runs.responses.groupby("model").size().unique().tolist() == [1901]
+    raw = pd.read_csv(path, dtype=str, keep_default_na=False)
+    unread = raw["prediction"] == "(Z)"
+    assert unread.sum() == 1306
+    assert (runs.responses["prediction"] == "(Z)").sum() == (unread & ~raw["model"].isin(out)).sum() == 1222
+    # the two excluded runs number their items differently, so that keys clash
+    with pytest.raises(AuditError, match=r"'val_Art_Style_5' has different key in rows 6 and 1907.*exclude_models"):
+        read_table(DataParams(table=path, columns=columns))
+    excluded = runs.coverage[runs.coverage["what"] == "excluded"].set_index("model")["n"].to_dict()
+    assert excluded == dict.fromkeys(out, 1108)
+
+
+def test_chartqa_conditions_and_the_other_category_names(shared_data):
+    path = shared_data / "real" / "chartqa_audit" / "chartqa_test_image_noimage_distractor.csv.gz"
+    columns = {"item": "index", "key": "gold", "prediction": "pred", "hit": "correct"}
+    prefixes = {"image": "full", "no_image": "blind", "distractor_image": "wrong_image"}
+    runs = read_table(DataParams(table=path, columns=columns, prefixes=prefixes))
+    assert len(runs.responses) == 16_500
+    assert runs.responses.groupby("condition").size().to_dict() == {"blind": 8000, "full": 8000, "wrong_image": 500}
+    assert "stratum" not in runs.items.columns  # one model uses another partition
+    assert "conflict" in set(runs.coverage["what"])
+
+
+def test_hallusionbench_items_have_ids_of_five_fields(shared_data):
+    path = shared_data / "real" / "hallusionbench" / "items_1129.csv"
+    ids = "category+subcategory+set_id+figure_id+question_id"
+    items = read_items(path, {"item": ids, "stratum": "category", "key": "gt_answer"})
+    assert items["item"].nunique() == len(items) == 1129
+    assert items["item"].iloc[0] == "VS_chart_0_0_0"
+    assert items["stratum"].value_counts().to_dict() == {"VD": 591, "VS": 538}
