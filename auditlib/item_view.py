@@ -112,7 +112,7 @@ def _replies(audit: Audit, item: str) -> pd.DataFrame:
 
 
 def _options(facts: pd.Series, replies: pd.DataFrame) -> pd.DataFrame:
-    options = facts["options"] if "options" in facts else None
+    options = facts.get("options")
     texts = [str(t) for t in options] if isinstance(options, list | tuple | np.ndarray) else []
     voted = [x for x in replies["letter"].astype(str) if len(x) == 1 and x in LETTERS[:-1]]
     n = max([len(texts), *(LETTERS.index(v) + 1 for v in voted)], default=0)

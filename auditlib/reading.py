@@ -81,6 +81,12 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     if judged is not None:
         arms["judged"] = judged
     if not arms:
+        if not responses["status"].eq("ok").any():
+            raise AuditError(
+                f"all {len(responses)} predictions are empty, failed or cut off",
+                file=runs.inputs[0] if runs.inputs else None,
+                mend="check the prediction column, or run the model again",
+            )
         raise AuditError(
             "no reply could be scored: no option letter or yes/no was read, and there are no verdicts",
             file=params.source,
@@ -200,7 +206,7 @@ def _item_facts(items: pd.DataFrame, options_by_stratum: dict[str, int]) -> pd.D
 
 
 def _letters_to_accept(items: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Items as the extraction sees them: where options are unknown, letters up to the pool's highest key are accepted."""
+    """Items as the extraction sees them: where options are unknown, letters up to the highest key are accepted."""
     unknown = items["k"].isna() & items["answer_type"].eq("choice")
     if not unknown.any():
         return items, []

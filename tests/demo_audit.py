@@ -15,15 +15,25 @@ from auditlib.reading import pool_of
 HOSTILE = {
     "question": 'Q <script>alert(1)</script> #read("x") $ _ | & % \\input{x} 😀 🚀 שלום עולם مرحبا \u202etxt',
     "options": ['=HYPERLINK("http://x.invalid","y")', "<b>bold</b>", "100% & $x_1$ | pipe", "⟨plain⟩ `tick` *star*"],
-    "reply": 'C. <img src=x onerror=alert(1)> =cmd|\' /C calc\'!A0 #read("x") {} \\end{document} 🚀',
+    "reply": "C. <img src=x onerror=alert(1)> =cmd|' /C calc'!A0 #read(\"x\") {} \\end{document} 🚀",
 }
 HOSTILE_MODEL = "<m>_$&%#"
 FAST = {"bootstrap": 200, "permutations": 99, "splits": 2}
 
 
 @cache
-def demo(n: int = 120, models: int = 3, strata: int = 4, *, blind: bool = True, judged: bool = True,
-         design: bool = False, hostile: bool = False, seed: int = 0, long_names: bool = False) -> auditlib.Audit:
+def demo(
+    n: int = 120,
+    models: int = 3,
+    strata: int = 4,
+    *,
+    blind: bool = True,
+    judged: bool = True,
+    design: bool = False,
+    hostile: bool = False,
+    seed: int = 0,
+    long_names: bool = False,
+) -> auditlib.Audit:
     """The audit of a simulated pool of ``n`` items; every third model loses letters, more so without the image.
 
     With ``hostile``, item 0 holds :data:`HOSTILE` and every model votes C against the key A, and a model, a category
@@ -50,7 +60,9 @@ def demo(n: int = 120, models: int = 3, strata: int = 4, *, blind: bool = True, 
         said = np.where(right, key[:, None], (key[:, None] + rng.choice([1, 1, 2, 3], right.shape)) % 4)
         lost = rng.random(right.shape) < (0.3 if condition == "blind" else 0.04) * (np.arange(models) % 3 == 2)
         refused = "I cannot see the image, so I cannot answer."
-        texts = np.where(lost, np.where(rng.random(lost.shape) < 0.5, refused, "hard to say"), np.array(list("ABCD"))[said])
+        texts = np.where(
+            lost, np.where(rng.random(lost.shape) < 0.5, refused, "hard to say"), np.array(list("ABCD"))[said]
+        )
         for j, name in enumerate(names):
             replies[name, condition] = [str(t) for t in texts[:, j]]
             verdicts[name, condition] = [float(v) for v in right[:, j] & (~lost[:, j] | (rng.random(n) < 0.5))]
@@ -62,7 +74,9 @@ def demo(n: int = 120, models: int = 3, strata: int = 4, *, blind: bool = True, 
                 stratum=stratum, question=questions, **more)  # fmt: skip
     settings = FAST | ({"design": {"column": "design", "positive": "VD"}} if design else {})
     benchmark = "<Demo> & $Bench_ #1" if hostile else "DemoBench"
-    pool = pool_of(read, params(pool="demo", benchmark=benchmark, judge="demo-judge" if judged else None, audit=settings))
+    pool = pool_of(
+        read, params(pool="demo", benchmark=benchmark, judge="demo-judge" if judged else None, audit=settings)
+    )
     return auditlib.audit(pool)
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from builders import embedded_pool, tiny_pool, world
+from builders import embedded_pool, params, tiny_pool, world
 
 import auditlib
 from auditlib.outputs import load_audit, save_audit
@@ -22,12 +22,13 @@ def _row(audit, kind, metric="zero_gain_share", **more):
 def test_category_difficulty_alone_gives_pooled_excess_and_none_within():
     """Two categories of different difficulty, no item-level link: over worlds, the within interval covers 0."""
     covered, pooled = 0, []
+    settings = params(audit={"bootstrap": 2000})
     for seed in range(40):
         rng = np.random.default_rng(seed)
         easy = np.repeat([True, False], 400)
         p_full, p_blind = np.where(easy, 0.9, 0.25), np.where(easy, 0.85, 0.1)
         hits = [(rng.random((800, 3)) < p[:, None]).astype(np.uint8) for p in (p_full, p_blind)]
-        pool = auditlib.Pool.from_hits(*hits, stratum=np.where(easy, "easy", "hard"), name=f"w{seed}")
+        pool = auditlib.Pool.from_hits(*hits, stratum=np.where(easy, "easy", "hard"), name=f"w{seed}", params=settings)
         rows = _shares_only(pool)
         pooled.append(rows["pooled"]["excess"])
         covered += rows["within"]["excess_low"] <= 0 <= rows["within"]["excess_high"]

@@ -149,7 +149,7 @@ def test_an_option_equal_to_the_key_is_of_high_severity():
 
 
 def _gate(options, key, written=None):
-    r = runs({("m", "full"): ["A"]}, [key], options=[options])
+    r = runs({("m", "full"): ["B"]}, [key], options=[options])
     if written is not None:
         r.items["options_written"] = [written]
     from builders import params

@@ -84,7 +84,7 @@ def test_options_by_stratum_sets_k_and_rejects_unknown_names():
     r = runs({("m", "full"): KEYS}, KEYS, options=[[]] * 4, stratum=["x", "x", "y", "y"])
     pool = pool_of(r, params(audit={"options_by_stratum": {"x": 2, "y": 4}}))
     assert pool.items["k"].tolist() == [2, 2, 4, 4]
-    with pytest.raises(AuditError, match="did you mean 'x'|which is no stratum"):
+    with pytest.raises(AuditError, match="which is no stratum"):
         pool_of(r, params(audit={"options_by_stratum": {"X": 2}}))
 
 

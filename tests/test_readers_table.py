@@ -59,6 +59,12 @@ def test_bom_newlines_in_fields_and_usual_names(tmp_path):
     assert runs.items["k"].tolist() == [2]
 
 
+def test_options_inside_the_question_are_read(shared_data):
+    path = shared_data / "real" / "mmstar_llava_next" / "llava_next_yi_34b_MMStar.xlsx"
+    items = read_table(DataParams(table=path)).items
+    assert len(items) == 1500 and items["options"].map(len).value_counts().to_dict() == {4: 1499, 3: 1}
+
+
 def test_hits_become_judgements(tmp_path):
     rows = [{"item": i, "model": "m", "hit": h} for i, h in enumerate(["1", "0", "", "true", "0.5"])]
     runs = read_table(DataParams(table=write(tmp_path / "t.csv", rows)))

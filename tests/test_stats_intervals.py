@@ -166,3 +166,18 @@ def test_weighted_totals_have_the_bootstrap_moments():
         assert t.shape == (20_000, 2)
         assert t.mean(0) == pytest.approx(z.sum(0), rel=0.003)
         assert np.cov(t.T) == pytest.approx(400 * np.cov(z.T, ddof=0), rel=0.06, abs=30)
+
+
+def test_many_small_strata_do_not_pull_the_interval_towards_zero():
+    """100 strata of 8 items with a strong link: the draws must centre on the estimate, not on 7/8 of it."""
+    rng = np.random.default_rng(3)
+    tables = []
+    for _ in range(100):
+        shared = rng.integers(0, 4, 8)
+        blind = np.where(rng.random(8) < 0.7, shared, rng.integers(0, 4, 8))
+        tables.append(joint_table(shared, blind, 3))
+    result = region_null(tables, tie_region(4), draws=0)
+    interval = excess_interval(tables, tie_region(4), rng=rng, draws=4000)
+    centre = (interval.low + interval.high) / 2
+    assert centre == pytest.approx(result.excess, abs=0.005)
+    assert result.excess / 8 > 0.03  # what the shrinkage would have cost

@@ -53,6 +53,12 @@ def from_question(text: str) -> tuple[str, list[str]]:
     return text, []
 
 
+def split_questions(questions: pd.Series, keys: pd.Series) -> tuple[list[str], list[list[str]]]:
+    """:func:`from_question` over a column; a text that merely looks like options stays whole unless the key is a letter."""
+    split = [from_question(q) if len(k) == 1 and k.isupper() else (q, []) for q, k in zip(questions, keys)]
+    return [q for q, _ in split], [o for _, o in split]
+
+
 def _inline(body: str) -> list[str]:
     options, rest = [], body.removeprefix("A: ")
     for code in range(ord("B"), ord("Z") + 1):

@@ -92,11 +92,7 @@ def items_frame(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     options = choices.from_columns(table)
     question = table["question"] if "question" in table.columns else None
     if question is not None and not choices.option_columns(list(table.columns)):
-        split = [choices.from_question(q) for q in question]
-        # a text that merely looks like options is left alone unless the key is one of its letters
-        split = [s if len(k) == 1 and k.isupper() else (q, []) for s, k, q in zip(split, key, question)]
-        options = [o for _, o in split]
-        items["question"] = [q for q, _ in split]
+        items["question"], options = choices.split_questions(question, key)
     elif question is not None:
         items["question"] = question
     items["options"] = options

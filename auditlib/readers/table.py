@@ -161,6 +161,8 @@ def item_facts(table: pd.DataFrame, path: Path) -> pd.DataFrame:
         options = choices.from_columns(facts)
     if "key" in texts or any(options):
         key = cells.keys(facts["key"]) if "key" in texts else pd.Series("", index=facts.index)
+        if "question" in texts and not any(options):
+            items["question"], options = choices.split_questions(facts["question"], key)
         types = choices.answer_types(options, key)
         if "answer_type" in texts:
             types = [given or guessed for given, guessed in zip(facts["answer_type"], types)]

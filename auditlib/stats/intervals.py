@@ -107,7 +107,8 @@ def excess_interval(
 
     Notes
     -----
-    Each draw's excess is ``T* - f*' A b* / N``.  Coverage of the nominal 95% in simulated pools (ties of 3 models, 400
+    Each draw's excess is ``(T* - f*' A b* / N) N / (N - 1)`` in each table: resampling N items shrinks the excess by
+    ``1 - 1/N``, as it does a covariance, which would pull the interval of many small strata towards 0.  Coverage of the nominal 95% in simulated pools (ties of 3 models, 400
     to 3,000 pools for each of three strengths of the item-level link): percentile 93 to 95% at 60, 100, 250 and 1,500
     items, jackknife-t 93 to 95% at 12, 20, 30 and 49 items.
     """
@@ -120,7 +121,7 @@ def excess_interval(
     total, cells = np.zeros(draws), [_cells(t, a) for t, a in parts]
     mode, note = _decide(mode, cells, draws)
     for (stats, freq), (_, a) in zip(cells, parts, strict=True):
-        total += _draw(stats, freq, [a], draws, rng, mode)[0]
+        total += _draw(stats, freq, [a], draws, rng, mode)[0] * _unshrink(freq, mode)
     return percentile(total / n, level, "percentile bootstrap" + note)
 
 
@@ -168,8 +169,14 @@ def cluster_excess_interval(
     mode, note = _decide(mode, patterns, draws)
     for (stats, freq), a in zip(patterns, used, strict=True):
         drawn = _draw(stats, freq, a, draws, rng, mode)
-        excess, items = excess + drawn[0], items + drawn[1]
+        excess, items = excess + drawn[0] * _unshrink(freq, mode), items + drawn[1]
     return percentile(excess / items, level, "percentile cluster bootstrap" + note)
+
+
+def _unshrink(freq: NDArray, mode: Mode) -> float:
+    """N / (N - 1) of a block's units: takes back what resampling shrinks (the linearised draws do not shrink)."""
+    n = int(freq.sum())
+    return n / (n - 1) if mode == "weights" and n > 1 else 1.0
 
 
 def _decide(mode: Mode, patterns: Sequence[tuple[Any, NDArray]], draws: int) -> tuple[Mode, str]:
