@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditlib import numerals
 from auditlib.errors import AuditError
+from auditlib.escape import html as escape
 from auditlib.params import Params, load_params
 from auditlib.paths import RunPaths, resolve
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from IPython.display import HTML
 
     from auditlib.pool import Pool
+
+
+#: pixels per inch of the saved figures, and those at which a notebook shows them
+FILE_DPI, SCREEN_DPI = 220, 130
+#: classes that keep JupyterLab from reading "$ ... $" in foreign text as a formula
+LITERAL = "mathjax_ignore tex2jax_ignore"
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,10 @@ def show(table: pd.DataFrame) -> HTML:
         for row in table.itertuples(index=False)
     )
     body = rows or f"<tr><td colspan='{len(sides)}'>none</td></tr>"
-    return HTML(f"<table class='dataframe'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+    # The classes keep JupyterLab from reading "$ ... $" in foreign text as a formula.
+    return HTML(
+        f"<table class='dataframe mathjax_ignore tex2jax_ignore'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 def _cell(value: Any) -> str:
@@ -157,10 +166,13 @@ def picture(paths: RunPaths, name: str) -> HTML:
     row = rows.loc[name]
     if row["state"] != "drawn":
         return HTML(f"<p><b>{escape(row['title'])}</b>: not drawn, {escape(row['reason'])}.</p>")
-    data = base64.b64encode((paths.figures / f"{name}.png").read_bytes()).decode()
-    caption = escape(row["caption"])
-    image = f'<img src="data:image/png;base64,{data}" alt="{caption}" style="max-width:min(100%, 760px)">'
-    return HTML(f"<figure style='margin:0'>{image}<figcaption>{caption}</figcaption></figure>")
+    data = (paths.figures / f"{name}.png").read_bytes()
+    width = int.from_bytes(data[16:20], "big") * SCREEN_DPI // FILE_DPI  # the header of a PNG holds its width
+    caption, content = escape(row["caption"]), base64.b64encode(data).decode()
+    image = f'<img src="data:image/png;base64,{content}" alt="{caption}" style="width:{width}px;max-width:100%">'
+    return HTML(
+        f"<figure class='mathjax_ignore tex2jax_ignore' style='margin:0'>{image}<figcaption>{caption}</figcaption></figure>"
+    )
 
 
 def files(folder: Path) -> pd.DataFrame:

@@ -52,25 +52,11 @@ def to_html(notebook: Path, page: Path) -> None:
     exporter = HTMLExporter(config=config, require_js_url="", jquery_url="", mathjax_url="", mermaid_js_url="")
     content = nbformat.read(notebook, as_version=4)
     content.metadata.pop("widgets", None)
-    _alternative_texts(content)
     html, _ = exporter.from_notebook_node(content, resources={"metadata": {"name": notebook.stem}})
     head, body = html.split("</head>", 1)
     head = _SCRIPT.sub("", head)  # loaders of diagrams, formulas and widgets, which these notebooks do not have
     with atomic(page) as t:
         t.write_text(f"{head}<style>{PRINT_CSS}</style>\n</head>{body}", encoding="utf-8")
-
-
-def _alternative_texts(content) -> None:
-    """Give each picture a text, the heading above it, so that a reader who sees none knows what it was."""
-    heading = "figure"
-    for cell in content.cells:
-        if cell.cell_type == "markdown":
-            lines = [line.lstrip("# ").strip() for line in cell.source.splitlines() if line.startswith("#")]
-            heading = lines[-1] if lines else heading
-        for output in cell.get("outputs", []):
-            for kind in output.get("data", {}):
-                if kind.startswith("image/"):
-                    output.setdefault("metadata", {}).setdefault(kind, {})["alt"] = heading
 
 
 def find_printer() -> str:

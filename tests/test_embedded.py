@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +19,7 @@ from auditlib.synth import embedded
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@cache
 def read(name, outputs):
     params = load_params(ROOT / "params" / f"{name}.yaml")
     return read_runs(params.data, benchmark=params.benchmark, judge=params.judge, outputs=outputs)

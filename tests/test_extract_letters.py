@@ -15,12 +15,12 @@ NINE = [f"text {i}" for i in range(9)]
 # fmt: off
 BARE = [
     "B", "(B)", "B.", "B)", "B:", "**B**", "[B]", "$B$", '"B"', "`B`", "B?", "（B）", "B。", "Ｂ", "Ⓑ", "𝐁",
-    "【B】", "「B」",
-    "“B”", "{B}", "<B>", "_B_", "__B__", "***B***", "- B", "• B", "### B", "> B", "(B", "B).", " B \n", "B!", "B...",
+    "【B】", "「B」", "“B”",
+    "{B}", "<B>", "_B_", "__B__", "***B***", "- B", "• B", "### B", "> B", "(B", "B).", " B \n", "B!", "B...",
     "((B))", "['B']", r"\(B\)", r"\[ B \]", r"$\text{B}$", r"$$\mathbf{B}$$", "<b>B</b>", "<p>B</p>",
     "<span style='x'>B</span>", "B</s>", "B<|im_end|>", "\u200bB\u200d", "\ufeffB", "\u202bB\u202c", "B\x00", "✅ B",
-    "👉 B 🎉", "B\ufe0f", "<think>A or C?</think>B", "<think>a<think>b</think>c</think>B", "no opening tag, A.</think>\n\nB",
-    "<THINK>A</THINK>B", "◁think▷A◁/think▷B",
+    "👉 B 🎉", "B\ufe0f", "<think>A or C?</think>B", "<think>a<think>b</think>c</think>B",
+    "no opening tag, A.</think>\n\nB", "<THINK>A</THINK>B", "◁think▷A◁/think▷B",
 ]
 START = [
     "B. blue", "B, the blue one", "B: blue", "B) blue", "(B) blue", "[B] blue", "**B. blue**", "**B**: blue",
@@ -43,7 +43,7 @@ KEYWORD = [
     "A. red\nB. blue\nC. green\nD. A dog\nAnswer: B", "A. red B. blue. The answer is B. blue",
     "The answer is B. That is the option I would choose.", "Answer: Option B", "D.C. is far, so the answer is B",
     "Answer: B (not C)", "Option A: two dots\nOption B: three dots\nThe answer is (B)",
-    "<answer>B</answer>\nA is wrong", "Answer: B, not C", "Answer is\nB",
+    "<answer>B</answer>\nA is wrong", "Answer: B, not C", "Answer is\nB", "Answer：【B】",
 ]
 OTHER = {
     ("B", "start-because"): ["B because A is wrong", "B since it is blue", "B as it is blue"],
@@ -93,7 +93,7 @@ OTHER = {
     ("Z", "outside-options"): ["E", "G. grey", "The answer is E", "The answer is B. No, the answer is E."],
     ("Z", "stated-abstention"): ["(Z)", "Answer: Z"],
     ("Z", "word"): [
-        "The answer is D.C.", "D.C. is the capital", "Answer: A-frame", "Answer: C++", "Answer: I'm not sure",
+        "The answer is D.C.", "D.C. is the capital", "Answer: A-frame", "Answer: C++", "Answer: A-D", "Answer: A–D", "Answer: I'm not sure",
     ],
 }
 # fmt: on

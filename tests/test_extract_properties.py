@@ -115,7 +115,7 @@ def test_an_options_own_text_never_names_another_option(options, data):
 
 
 @few
-@given(st.lists(st.tuples(st.sampled_from(["1", "2"]), texts), max_size=12), st.randoms(use_true_random=False))
+@given(st.lists(st.tuples(st.sampled_from(["1", "2"]), pieced), max_size=12), st.randoms(use_true_random=False))
 def test_a_frame_is_read_row_by_row(cells, shuffle):
     items = pd.DataFrame({"item": ["1", "2"], "options": [OPTIONS, ["x", "y"]], "answer_type": ["choice", "choice"]})
     expected = [extract(text, items["options"][int(item) - 1]) for item, text in cells]

@@ -64,6 +64,18 @@ def test_references_and_copies(tmp_path):
     assert read_images(path, ["b"]) == {"b": bytes([1]) * 60}
 
 
+@pytest.mark.parametrize("name", ["d.parquet", "d.tsv.gz", "d.csv"])
+def test_other_formats(tmp_path, name):
+    table = pd.DataFrame({"Index": [1, 2], "Image": [picture(1), "1"], "A": ["None", "x"], "Answer": ["A", "A"]})
+    if name.endswith("parquet"):
+        table.to_parquet(tmp_path / name)
+    else:
+        table.to_csv(tmp_path / name, sep="\t" if ".tsv" in name else ",", index=False)
+    items = read_dataset(tmp_path / name)
+    assert items["options"].tolist() == [["None"], ["x"]] and items["image_key"].nunique() == 1
+    assert read_images(tmp_path / name, ["2"]) == {"2": bytes([1]) * 60}
+
+
 def test_reference_to_nothing(tmp_path):
     path = tmp_path / "d.tsv"
     pd.DataFrame([("a", "zz")], columns=["index", "image"]).to_csv(path, sep="\t", index=False)

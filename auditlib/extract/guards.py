@@ -57,7 +57,7 @@ _PRONOUN = re.compile(
 _PLURAL = re.compile(
     rf"[ \t]+(?:are|is|were|was|both|could|can|may|might|or|and|seem|look|because|since|as|together){_END}"
 )
-_COMPOUND = re.compile(rf"['’](?!s{TAIL}){WORD}|[-‐‑]{WORD}|[+#♭♯♮°]")
+_COMPOUND = re.compile(rf"['’](?!s{TAIL}){WORD}|[-‐‑]{WORD}|–[A-Z]{TAIL}|[+#♭♯♮°]")
 _ABBREVIATION = re.compile(rf"\.(?:[A-Za-z]\.|[A-Z]{_END})")
 _ROW = re.compile(r"(?:[^\w]*[A-Z](?!\w)){2,}[^\w]*")
 _SEGMENT = re.compile(rf"(?<!{WORD})([A-Z])[*_$~`\"']*+(?:[.):\]}},。、】]|\s*\n)[*_$~`\"'\s]*+")

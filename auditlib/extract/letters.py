@@ -50,7 +50,7 @@ _START = re.compile(
     rf"(?:(?P<mark>[.):,\]}}。、】》〉])|(?P<line>[ \t]*\n)|[ \t]+(?:because|since|as){TAIL})"
 )
 _KEYWORD = rf"(?<!{WORD})(?<!</)(?<!\[/)(?P<key>(?i:answer|option)){TAIL}"
-_FILL = rf"(?:[\s:=<>(\[{{\]}}*$~_→⇒–—-]|[{QUOTE}]|(?i:is){TAIL}|\\(?:boxed|fbox)\s*\{{)*+"
+_FILL = rf"(?:[\s:=<>(\[{{【《〈\]}}*$~_→⇒–—-]|[{QUOTE}]|(?i:is){TAIL}|\\(?:boxed|fbox)\s*\{{)*+"
 _SLOT = re.compile(rf"{_KEYWORD}{_FILL}(?P<not>(?:{NOT}{TAIL}{_FILL})?)(?P<letter>[A-Z]){TAIL}")
 
 

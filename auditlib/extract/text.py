@@ -103,7 +103,7 @@ def prepare(text: str) -> tuple[str, str]:
     text = _after_thinking(text)
     if _OPENED.search(text):
         return "", "truncated-think"
-    text = _LINE.sub("\n", text)
+    text = _LINE.sub("\n", text).strip()
     if not text.isascii():
         text = _EMOJI.sub(" ", text)
     if "&" in text:

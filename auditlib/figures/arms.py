@@ -90,6 +90,7 @@ def disagreements(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0, max(1, total.max() * 1.02))
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("model-item pairs scored differently")
+    style.label_right(ax)
     style.grid(ax)
     style.legend_line(ax, [("full run", BLUE), ("blind run", AMBER)])
     return ax
@@ -154,7 +155,7 @@ def prepare_bounds(audit: Any) -> pd.DataFrame:
                       "policy_high": others.max(), "bound_low": lookup.value(bound, "low"),
                       "bound_high": lookup.value(bound, "high"), "pool_low": pools[0], "pool_high": pools[1]})  # fmt: skip
     if not parts:
-        raise Lacking("the attainable bounds were not computed")
+        raise Lacking("no abstention is known, so there is nothing to bound")
     return pd.DataFrame(parts)
 
 

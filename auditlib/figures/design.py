@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from auditlib import lookup
-from auditlib.figures import style
+from auditlib.figures import glyphs, style
 from auditlib.figures.nulls import headline_counts
 from auditlib.figures.style import BLUE, COLUMN, GREY, styled
 from auditlib.lookup import Lacking
@@ -51,14 +51,13 @@ def roc(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.plot([0, 1], [0, 1], color=GREY, lw=0.8)
     ax.plot(frame["false_positive_rate"], frame["true_positive_rate"], "o-", color=BLUE, ms=3)
     first = frame.iloc[0]
-    words = f"AUC {number(first['auc'], 2)} {interval(first['low'], first['high'], lambda v: number(v, 2))}".replace("–", "").strip()
-    ax.text(0.97, 0.05, words, ha="right", color=BLUE, fontsize=7.5, transform=ax.transAxes)
-    style.note(ax, 0.62, 0.66, "chance", color="#6b6b6b", rotation=45, rotation_mode="anchor", va="bottom", ha="center")
+    words = f"AUC {number(first['auc'], 2)}"
+    if pd.notna(first["low"]):
+        words += f" {interval(first['low'], first['high'], lambda v: number(v, 2))}"
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    from auditlib.figures.glyphs import short
-
     style.percent_axis(ax, "x", "other items above the threshold (%)")
-    style.percent_axis(ax, "y", f"{short(first['positive'], 24)} items above it (%)")
+    style.percent_axis(ax, "y", f"{glyphs.short(first['positive'], 24)} items above it (%)")
+    style.legend_line(ax, [(words, BLUE, "━"), ("chance", GREY, "━")])
     return ax
 
 

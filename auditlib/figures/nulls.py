@@ -116,10 +116,11 @@ def prepare_null(audit: Any) -> pd.DataFrame:
 
 
 def _edges(shares: np.ndarray, n: int) -> np.ndarray:
-    """Bins of equal whole counts, at most about 30, so that none is empty only because no share falls there."""
+    """Bins of equal whole counts, at most about 30; a bin spans whole steps of the counts that can occur."""
     k = np.round(shares * n).astype(int)
-    width = max(1, -(-(k.max() - k.min() + 1) // 30))
-    return (np.arange(k.min(), k.max() + width + 1, width) - 0.5) / n
+    step = max(1, int(np.gcd.reduce(k - k.min())))
+    width = step * max(1, -(-(k.max() - k.min() + step) // (30 * step)))
+    return (np.arange(k.min(), k.max() + width + 1, width) - 0.5 * step) / n
 
 
 @styled
@@ -182,6 +183,7 @@ def no_gain(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             style.note(ax, r.level, r.n, count(r.n), ha="center", va="bottom")
     _levels(ax, frame)
     ax.set_ylabel("zero-gain items")
+    ax.yaxis.get_major_locator().set_params(integer=True)
     ax.margins(y=0.08)
     style.legend_line(ax, [("every model wrong in both runs", GREY), ("every model right in both", AMBER)])
     return ax

@@ -34,8 +34,8 @@ def prepare_pipeline(audit: Any) -> pd.DataFrame:
         ("Align by item id", [f"{plural(items, 'item')} joined", f"{count(left_out)} left out",
                               plural(len(audit.models), "model")]),
         ("Detect", [f"{int(run.sum())} of {len(run)} detectors run",
-                    f"scored by {' and '.join(a.replace('judged', 'judge') for a in arms)}" if arms else "no scored arm"]),
-        ("Report", [f"{count(steps['severities'].get(s, 0))} items {s}" for s in SEVERITIES[:3]]),
+                    f"arms: {', '.join(arms)}" if arms else "no scored arm"]),
+        ("Report", [f"{plural(steps['severities'].get(s, 0), 'item')} {s}" for s in SEVERITIES[:3]]),
         ("Act", ["review flagged items", "mend keys and options", "quote the excess" if blind else "add the blind run"]),
     ]  # fmt: skip
     return pd.DataFrame(

@@ -11,7 +11,7 @@ from auditlib import lookup
 from auditlib.figures import glyphs, style
 from auditlib.figures.style import AMBER, BLUE, COLUMN, GREY, INK, MUTED, PALE, PURPLE, VERMILION, WIDE, styled
 from auditlib.lookup import Lacking
-from auditlib.numerals import pct, points
+from auditlib.numerals import pct, percent, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -130,6 +130,8 @@ def pool_size(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax = style.axes(ax, COLUMN, 2.4)
     ax.axhline(0, color=GREY, lw=0.7)
     many = frame["models"].nunique() > 6
+    ends = frame.groupby("quantity")["estimate"].last()
+    near = len(ends) == 2 and np.ptp(ends) < 0.12 * (frame["high"].max() - min(0, frame["low"].min()))
     for name, colour in (("raw share", BLUE), ("excess", VERMILION)):
         part = frame[frame["quantity"] == name]
         if not len(part):
@@ -140,14 +142,17 @@ def pool_size(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             ax.vlines(part["models"], part["low"], part["high"], color=colour, lw=2.5, alpha=0.3)
         ax.plot(part["models"], part["estimate"], "o-", color=colour, ms=3 if many else 4)
         last = part.iloc[-1]
-        style.note(ax, last["models"], last["estimate"], f"  {name}\n  {points(last['estimate']) if name == 'excess' else pct(last['estimate']) + '%'}",
-                   color=colour, fontsize=7)  # fmt: skip
+        words = points(last["estimate"]) if name == "excess" else percent(last["estimate"])
+        apart = 0 if not near else 11 if name == "raw share" else -11
+        ax.annotate(f"{name}\n{words}", (last["models"], last["estimate"]), (6, apart), textcoords="offset points",
+                    color=colour, fontsize=7, va="center",
+                    bbox={"fc": "white", "ec": "none", "pad": 0.6, "alpha": 0.85})  # fmt: skip
     low, high = frame["models"].min(), frame["models"].max()
     ax.set_xlim(low - 0.04 * (high - low), high + 0.30 * (high - low))
     ticks = sorted(frame["models"].unique())
     step = max(1, -(-len(ticks) // 8))
     ax.set_xticks(ticks[::step] if ticks[-1] in ticks[::step] else [*ticks[::step][:-1], ticks[-1]])
-    style.percent_axis(ax, "y", "share of items (%), excess (pp)")
+    style.percent_axis(ax, "y", "share (%) and pooled excess (pp)")
     style.grid(ax, "y")
     ax.set_xlabel("models in the pool")
     return ax

@@ -83,7 +83,7 @@ def rows_height(n: int, *, each: float = 0.19, room: float = 0.62, least: float 
     return max(least, room + each * n)
 
 
-def row_names(ax: Axes, names: Sequence[str], *, positions: Sequence[float] | None = None, width: int = 34) -> None:
+def row_names(ax: Axes, names: Sequence[str], *, positions: Sequence[float] | None = None, width: int = 30) -> None:
     """Names down the y axis, first on top, without tick marks; foreign names are drawn literally."""
     positions = list(range(len(names))) if positions is None else list(positions)
     ax.set_yticks(positions, ["\n".join(glyphs.short(part, width) for part in n.split("\n")) for n in names], parse_math=False)
@@ -111,6 +111,13 @@ def percent_axis(ax: Axes, axis: str = "x", label: str = "", *, signed: bool = F
     the.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
     the.set_major_formatter(FuncFormatter(show))
     the.set_label_text(label)
+    if axis == "x":
+        label_right(ax)
+
+
+def label_right(ax: Axes) -> None:
+    """End the x label at the right edge where long row names leave the axes narrower than it."""
+    ax.xaxis.label.set(x=1.0, ha="right")
 
 
 def legend_line(ax: Axes, entries: Sequence[tuple[str, str] | tuple[str, str, str]], *, lift: float = 2) -> None:

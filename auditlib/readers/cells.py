@@ -48,6 +48,11 @@ def cell_text(value: Any) -> str:
     """One cell as text: an integral float becomes int text, an empty or missing value becomes ``""``.
 
     Lists and mappings become JSON, so that an option list survives any table format.
+
+    Examples
+    --------
+    >>> cell_text(12.0), cell_text(None), cell_text(["a", "None"])
+    ('12', '', '["a", "None"]')
     """
     if isinstance(value, str):
         return value
@@ -95,6 +100,11 @@ def item_ids(column: pd.Series) -> pd.Series:
 
     A file whose ids are all integers may have been a spreadsheet of numbers elsewhere (``007`` there is ``7``). When
     dropping zeros would make two different ids equal, they stay.
+
+    Examples
+    --------
+    >>> item_ids(pd.Series([" 12.0", "007"])).tolist()
+    ['12', '7']
     """
     ids = column.str.strip()
     integral = ids.str.fullmatch(_INTEGRAL)

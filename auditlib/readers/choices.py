@@ -34,11 +34,16 @@ def from_columns(table: pd.DataFrame) -> list[list[str]]:
 
 
 def from_question(text: str) -> tuple[str, list[str]]:
-    """Split a question that carries its options: ``(question, options)``; no options, unchanged question otherwise.
+    r"""Split a question that carries its options: ``(question, options)``; no options, unchanged question otherwise.
 
     Two shapes are read: ``... Options: A: x, B: y`` on one line, and lines ``(A) x`` below the question, with or
     without ``Choices:``. Letters must run A, B, C, ... ; each option is taken up to the next letter in order, so that
     a text such as ``vitamin C: low`` inside an option does not end it early.
+
+    Examples
+    --------
+    >>> from_question("Which?\nOptions: A: red, B: blue")
+    ('Which?', ['red', 'blue'])
     """
     start = _INLINE.search(text)
     if start:
@@ -54,7 +59,7 @@ def from_question(text: str) -> tuple[str, list[str]]:
 
 
 def split_questions(questions: pd.Series, keys: pd.Series) -> tuple[list[str], list[list[str]]]:
-    """:func:`from_question` over a column; a text that merely looks like options stays whole unless the key is a letter."""
+    """:func:`from_question` over a column; texts that only look like options stay whole: their key is no letter."""
     split = [from_question(q) if len(k) == 1 and k.isupper() else (q, []) for q, k in zip(questions, keys)]
     return [q for q, _ in split], [o for _, o in split]
 

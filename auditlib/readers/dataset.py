@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -38,14 +38,7 @@ def read_dataset(path: Path) -> pd.DataFrame:
     AuditError
         No ``index`` column, an id twice with different content, a picture that refers to no row.
     """
-    if files.suffix(path) in files.TEXT:
-        parts = []
-        for chunk in files.text_chunks(path, rows=_CHUNK):
-            parts.append(_hash_images(chunk.rename(columns=column_names(chunk.columns))))
-        table = pd.concat(parts)
-    else:
-        table = files.open_table(path)
-        table = _hash_images(table.rename(columns=column_names(table.columns)))
+    table = pd.concat([_hash_images(chunk) for chunk in _pieces(path)])
     if not len(table):
         raise AuditError("there are no rows below the header", file=path, mend="write the file again, or leave it out")
     items = items_frame(table, path)
@@ -158,8 +151,7 @@ def read_images(path: Path, ids: Iterable[str]) -> dict[str, bytes]:
     references: dict[str, str] = {}
     for _ in range(2):
         looking = (wanted | set(references.values())) - set(found)
-        for chunk in files.text_chunks(path, rows=_CHUNK):
-            chunk = chunk.rename(columns=column_names(chunk.columns))
+        for chunk in _pieces(path):
             if "image" not in chunk.columns or "index" not in chunk.columns:
                 return {}
             chunk = chunk[["index", "image"]].assign(index=cells.item_ids(chunk["index"]))
@@ -172,6 +164,13 @@ def read_images(path: Path, ids: Iterable[str]) -> dict[str, bytes]:
             break
     texts = {i: found.get(i) or found.get(references.get(i, "")) for i in wanted}
     return {i: decoded for i, t in sorted(texts.items()) if t and (decoded := _decode(t))}
+
+
+def _pieces(path: Path) -> Iterator[pd.DataFrame]:
+    """The table in pieces of rows where the format allows, with VLMEvalKit's column names."""
+    text = files.suffix(path) in files.TEXT
+    for chunk in files.text_chunks(path, rows=_CHUNK) if text else (files.open_table(path),):
+        yield chunk.rename(columns=column_names(chunk.columns))
 
 
 def _decode(text: str) -> bytes | None:

@@ -102,6 +102,12 @@ def discover(folder: str | Path, *, blind_folder: str | Path | None = None) -> F
     ------
     AuditError
         Nothing there is recognised: the message says what was looked for, and what lies there instead.
+
+    Examples
+    --------
+    >>> from auditlib.synth.embedded import materialise
+    >>> discover(materialise("tinysee", "outputs")).judges("TinySee")
+    {'tiny-judge': 8}
     """
     folder = Path(folder)
     found = layout.scan(folder)

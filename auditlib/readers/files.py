@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -165,7 +166,8 @@ def text_chunks(path: Path, *, rows: int | None = None) -> Iterator[pd.DataFrame
     }
     try:
         with _bytes(path) as f:
-            header = pd.read_csv(f, header=None, nrows=1, **options).iloc[0].tolist()
+            text = io.TextIOWrapper(f, encoding="utf-8-sig", newline="")
+            header = next(csv.reader(text, delimiter=options["sep"]), [])
         if not any(header):
             raise pd.errors.EmptyDataError
         with _bytes(path) as f:

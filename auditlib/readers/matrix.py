@@ -203,8 +203,10 @@ def _text(path: Path, data: DataParams) -> _Wide:
         chunks = iter([files.open_table(path, data.sheet)])
     names, parts, columns = [], [], []
     for chunk in chunks:
-        chunk = chunk[(chunk != "").any(axis=1)]
         name = _name_column(list(chunk.columns), data, path)
+        unnamed = (chunk[name] == "").to_numpy()
+        if unnamed.any():  # a blank line is no row
+            chunk = chunk[~unnamed | (chunk != "").any(axis=1).to_numpy()]
         body = chunk.drop(columns=name)
         columns = [str(c).strip() for c in body.columns]
         names.append(chunk[name])

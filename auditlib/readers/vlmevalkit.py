@@ -63,6 +63,13 @@ def read_vlmevalkit(
     ------
     AuditError
         No readable run, several judges and no choice, an id twice with different content, a damaged file.
+
+    Examples
+    --------
+    >>> from auditlib.synth.embedded import materialise
+    >>> runs = read_vlmevalkit(materialise("tinysee", "outputs"), "TinySee")
+    >>> len(runs.responses), runs.provenance["judge"]
+    (2400, 'tiny-judge')
     """
     folder, excluded = Path(folder), set(exclude)
     found, coverage = _files(folder, benchmark, Path(blind_folder) if blind_folder else None)

@@ -22,7 +22,7 @@ from auditlib.errors import AuditError
 
 _DATA = Path(__file__).resolve().parent / "data"
 #: raise when the layout of the written folders changes, so that older copies are not taken for the new form
-_LAYOUT = "2"
+_LAYOUT = "1"
 _FIXED_TIME = datetime(2026, 1, 1)
 _JUDGE = "gpt-4o-mini"
 _CHOICE_COLUMNS = ["index", "question", "A", "B", "C", "D", "answer", "category", "l2_category"]
@@ -164,14 +164,19 @@ def _extracted(prediction: pd.Series, answer: pd.Series, hit: pd.Series) -> np.n
 def _write_workbook(table: pd.DataFrame, path: Path) -> None:
     import xlsxwriter
 
-    plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    book = xlsxwriter.Workbook(str(path), plain)
+    # texts are written as texts, so nothing can turn into a formula, a link or a number
+    book = xlsxwriter.Workbook(str(path), {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True})
     book.set_properties({"created": _FIXED_TIME})
     sheet = book.add_worksheet("Sheet1")
     for at, name in enumerate(table.columns):
-        cells = table[name].tolist()
-        if name in ("index", "hit") and all(c.isdigit() for c in cells):
-            cells = [int(c) for c in cells]
+        values = table[name].tolist()
+        write = sheet.write_string
+        if table[name].dtype == bool:
+            write = sheet.write_boolean
+        elif name in ("index", "hit") and all(v.isdigit() for v in values):
+            write, values = sheet.write_number, [int(v) for v in values]
         sheet.write_string(0, at, name)
-        sheet.write_column(1, at, cells)
+        for row, value in enumerate(values, start=1):
+            if value != "":
+                write(row, at, value)
     book.close()
