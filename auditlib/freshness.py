@@ -60,11 +60,12 @@ class HashCache:
     def __call__(self, path: Path) -> str:
         stat = path.stat()
         stamp = [stat.st_size, stat.st_mtime_ns]
-        entry = self.known.get(str(path))
+        key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:20]  # no machine path in the file
+        entry = self.known.get(key)
         if entry and entry[:2] == stamp:
             return entry[2]
         digest = file_hash(path)
-        self.known[str(path)] = [*stamp, digest]
+        self.known[key] = [*stamp, digest]
         self.changed = True
         return digest
 

@@ -77,8 +77,6 @@ def run_notebook(notebook: Path, copy: Path, parameters: Mapping[str, Any], *, c
         raise AuditError(f"the parameters cell assigns no {', '.join(unknown)}", file=notebook,
                          mend=f"known parameters: {', '.join(known)}")  # fmt: skip
     copy.parent.mkdir(parents=True, exist_ok=True)
-    for left in copy.parent.glob(f".{copy.stem}.*.tmp.ipynb"):  # of a run that was killed
-        left.unlink(missing_ok=True)
     temporary = copy.with_name(f".{copy.stem}.{os.getpid()}.tmp.ipynb")
     sockets = Path(tempfile.mkdtemp(prefix="au"))  # socket paths must stay under about 100 characters
     start = time.monotonic()

@@ -124,10 +124,7 @@ def show(table: pd.DataFrame) -> HTML:
         for row in table.itertuples(index=False)
     )
     body = rows or f"<tr><td colspan='{len(sides)}'>none</td></tr>"
-    # The classes keep JupyterLab from reading "$ ... $" in foreign text as a formula.
-    return HTML(
-        f"<table class='dataframe mathjax_ignore tex2jax_ignore'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    return HTML(f"<table class='dataframe {LITERAL}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 
 
 def _cell(value: Any) -> str:
@@ -170,9 +167,7 @@ def picture(paths: RunPaths, name: str) -> HTML:
     width = int.from_bytes(data[16:20], "big") * SCREEN_DPI // FILE_DPI  # the header of a PNG holds its width
     caption, content = escape(row["caption"]), base64.b64encode(data).decode()
     image = f'<img src="data:image/png;base64,{content}" alt="{caption}" style="width:{width}px;max-width:100%">'
-    return HTML(
-        f"<figure class='mathjax_ignore tex2jax_ignore' style='margin:0'>{image}<figcaption>{caption}</figcaption></figure>"
-    )
+    return HTML(f"<figure class='{LITERAL}' style='margin:0'>{image}<figcaption>{caption}</figcaption></figure>")
 
 
 def files(folder: Path) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from auditlib.errors import AuditError
-from auditlib.freshness import Basis, HashCache, basis, file_hash
+from auditlib.freshness import Basis, HashCache, basis, file_hash, relative
 from auditlib.kernels import one_line, run_notebook
 from auditlib.nb import start
 from auditlib.params import Params
@@ -109,6 +109,8 @@ def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
         if any(p.why and p.stage == "10_audit" for p in before.plans):
             facts = _read(before.params, job)  # a mistake in the files ends here, before anything is written
         with locked(Path(job.outputs), pool):
+            for left in before.paths.folder.rglob(".*.tmp*"):  # of a run that was killed
+                left.unlink(missing_ok=True)
             if facts:
                 status = read_status(before.paths)
                 write_status(before.paths, status | {"read": facts})
@@ -165,7 +167,7 @@ def _run_stage(job: Job, before: Look, step: Plan, say: Callable[[str, str], Non
     if not error:
         say(stage, f"done in {record['seconds']:.1f} s" + (f"; {record['pdf']}" if "pdf" in record else ""))
         return ""
-    where = f" (see {paths.pool}/notebooks/{stage}.ipynb)" if stage != REPORT else ""
+    where = f" (see {paths.outputs.name}/{paths.pool}/notebooks/{stage}.ipynb)" if stage != REPORT else ""
     return f"{stage} failed: {error}{where}"
 
 
@@ -191,7 +193,7 @@ def _report(job: Job, before: Look) -> dict[str, Any]:
 def _record(job: Job, before: Look, stage: str, record: dict[str, Any], digest: str) -> None:
     status = read_status(before.paths)
     status |= {"pool": before.params.pool, "benchmark": before.params.benchmark, "limit": before.limit,
-               "params": _from_root(job.params, Path(job.root)), "runner": os.getpid()}  # fmt: skip
+               "params": relative(Path(job.params), Path(job.root)), "runner": os.getpid()}  # fmt: skip
     status.setdefault("bases", {})[digest] = before.basis.as_dict()
     status["stages"][stage] = dict(record)
     states = {s["state"] for s in status["stages"].values()}

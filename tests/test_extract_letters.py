@@ -93,7 +93,8 @@ OTHER = {
     ("Z", "outside-options"): ["E", "G. grey", "The answer is E", "The answer is B. No, the answer is E."],
     ("Z", "stated-abstention"): ["(Z)", "Answer: Z"],
     ("Z", "word"): [
-        "The answer is D.C.", "D.C. is the capital", "Answer: A-frame", "Answer: C++", "Answer: A-D", "Answer: A–D", "Answer: I'm not sure",
+        "The answer is D.C.", "D.C. is the capital", "Answer: A-frame", "Answer: C++", "Answer: A-D", "Answer: A–D",
+        "Answer: I'm not sure",
     ],
 }
 # fmt: on

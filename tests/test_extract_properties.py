@@ -25,7 +25,7 @@ PIECES = [
 pieced = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=25).map("".join)
 texts = st.one_of(st.text(alphabet=st.characters(), max_size=80), pieced)
 option_lists = st.lists(st.one_of(st.just(""), st.sampled_from(OPTIONS), st.text(max_size=8)), max_size=10)
-few = settings(max_examples=3000, deadline=None)
+few = settings(max_examples=150, deadline=None)
 
 
 @few

@@ -121,3 +121,23 @@ def test_wrong_cell_in_parquet(tmp_path):
     pd.DataFrame({"id": ["a", "b"], "m": [0, 3]}).to_parquet(tmp_path / "m.parquet")
     with pytest.raises(AuditError, match="row 3: column 'm' holds '3'"):
         read_matrix(DataParams(matrix=tmp_path / "m.parquet", rows="items"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_mapped_columns_describe_the_items_of_an_items_matrix(tmp_path, kind):
+    table = pd.DataFrame({"id": ["a", "b"], "cat": ["x", "y"], "gold": ["A", "B"], "m1": [1, 0], "blind|m1": [0, 1]})
+    path = tmp_path / f"m.{kind}"
+    table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
+    data = DataParams(
+        matrix=path,
+        rows="items",
+        prefixes={"blind|": "blind"},
+        columns={"item": "id", "stratum": "cat", "key": "gold"},
+    )
+    m = read_matrix(data)
+    assert m.models == ["m1"]
+    assert m.items["stratum"].astype(str).tolist() == ["x", "y"]
+    assert m.items["key"].tolist() == ["A", "B"]
+    assert m.hits["blind"][:, 0].tolist() == [0, 1]
+    with pytest.raises(AuditError, match="no column 'kat'"):
+        read_matrix(data.model_copy(update={"columns": {"item": "id", "stratum": "kat"}}))

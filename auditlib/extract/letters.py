@@ -34,10 +34,7 @@ RULES: list[tuple[str, str]] = [
     ("word", "The capital is part of a word or an abbreviation, not an option letter (A-frame, D.C., I'm): Z."),
     ("option-text", "The words are the text of another option that happens to open with a letter (C. elegans): Z."),
     ("outside-options", "The letter is not among the options that the item shows: Z."),
-    (
-        "echoed-list",
-        "At least two segments open with different letters and their option texts, or a list of options: Z.",
-    ),
+    ("echoed-list", "Two or more segments open with different letters and their option texts, or list options: Z."),
     ("stated-abstention", "The letter is Z: Z."),
     ("lower-case", "Only a lower-case letter is given: Z."),
     ("boxed-only", r"A \boxed{...} is there that only the reader boxed reads: Z."),

@@ -90,30 +90,30 @@ def disagreements(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0, max(1, total.max() * 1.02))
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set_xlabel("model-item pairs scored differently")
-    style.label_right(ax)
     style.grid(ax)
     style.legend_line(ax, [("full run", BLUE), ("blind run", AMBER)])
     return ax
 
 
 def prepare_flow(audit: Any) -> pd.DataFrame:
-    """Items by category under the judged arm (rows) and under the exact arm (columns), long form."""
+    """Items by category under the judged arm (rows) and under the parser's arm (columns), long form."""
     table = lookup.rows(audit.statistics, "category_flow")
     table = table[table["stratum"].isin(["all", ""])]
     if not len(table):
         alone = not lookup.has_blind(audit)
         raise Lacking("this pool has no blind run" if alone else "this pool has no second arm to compare with")
     ends = table["level"].astype(str).str.split(">", n=1, expand=True)
-    table = pd.DataFrame({"judged": ends[0].str.strip(), "exact": ends[1].str.strip(), "items": table["n"].astype(int)})
-    every = pd.MultiIndex.from_product([CATEGORIES, CATEGORIES], names=["judged", "exact"])
-    return table.groupby(["judged", "exact"])["items"].sum().reindex(every, fill_value=0).reset_index()
+    table = pd.DataFrame({"judged": ends[0].str.strip(), "parser": ends[1].str.strip(), "items": table["n"].astype(int)})
+    every = pd.MultiIndex.from_product([CATEGORIES, CATEGORIES], names=["judged", "parser"])
+    table = table.groupby(["judged", "parser"])["items"].sum().reindex(every, fill_value=0).reset_index()
+    return table.assign(arm=next((a for a in lookup.arms(audit) if a != "judged"), "exact"))
 
 
 @style.styled
 def flow(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """A table of moves: the diagonal stays, the rest changes category when the judge is replaced by the parser."""
     ax = style.axes(ax, COLUMN, 2.55)
-    table = frame.pivot(index="judged", columns="exact", values="items").reindex(index=CATEGORIES, columns=CATEGORIES)
+    table = frame.pivot(index="judged", columns="parser", values="items").reindex(index=CATEGORIES, columns=CATEGORIES)
     moved = table.to_numpy(float).copy()
     np.fill_diagonal(moved, 0)
     top = max(moved.max(), 1)
@@ -130,7 +130,7 @@ def flow(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set(xlim=(-0.5, 3.5), ylim=(3.5, -0.5))
     ax.tick_params(length=0)
     ax.spines[["left", "bottom"]].set_visible(False)
-    ax.set_xlabel("category by exact letters")
+    ax.set_xlabel(f"category by {style.arm_name(str(frame['arm'].iloc[0]))}")
     ax.set_ylabel("category by the judge")
     changed = int(moved.sum())
     style.legend_line(ax, [(f"{count(changed)} of {count(table.to_numpy().sum())} items change category", VERMILION, "")])

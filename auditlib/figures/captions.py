@@ -43,7 +43,7 @@ def _method(name: str) -> str:
 def no_gain(frame: pd.DataFrame) -> str:
     n, last = frame["n"].sum(), frame["level"].max()
     none, every = frame.loc[frame["level"] == 0, "n"].sum(), frame.loc[frame["level"] == last, "n"].sum()
-    return (f"The {count(n)} zero-gain items by the number of models that are right, with and without the image alike. "
+    return (f"The {count(n)} zero-gain items by the number of models that are right, in both runs alike. "
             f"On {count(none)} every model is wrong both ways, which is shared failure; on {count(every)} every model is "
             "right without the image.")  # fmt: skip
 
@@ -95,8 +95,9 @@ def disagreements(frame: pd.DataFrame) -> str:
 
 
 def flow(frame: pd.DataFrame) -> str:
-    moved = frame.loc[frame["judged"] != frame["exact"], "items"].sum()
-    return (f"Items by category under the judge (rows) and under exact letter matching (columns). "
+    moved = frame.loc[frame["judged"] != frame["parser"], "items"].sum()
+    parser = arm_name(str(frame["arm"].iloc[0]))
+    return (f"Items by category under the judge (rows) and under {parser} (columns). "
             f"{count(moved)} of {count(frame['items'].sum())} items change category.")  # fmt: skip
 
 

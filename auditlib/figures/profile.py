@@ -102,7 +102,7 @@ def profile(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ticks = [1.12 * j + t for j in range(len(shown)) for t in (0, 0.5, 1)]
     ax.set_xticks(ticks, ["0", "50", "100"] * len(shown))
     ax.spines["bottom"].set_visible(False)
-    ax.set_xlabel("share of items (%)")
+    ax.set_xlabel("share of replies (%)", x=0.5, ha="center")
     style.legend_line(ax, [(o, c) for o, c in OUTCOMES.items() if frame[o].max() > 0], lift=13)
     return ax
 

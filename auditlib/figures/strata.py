@@ -16,7 +16,7 @@ from auditlib.numerals import count, pct, pp
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OVERALL = {"pooled": "all items, pooled", "within": "all items, within categories"}
+OVERALL = {"pooled": "all, pooled", "within": "all, within categories"}
 
 
 def stratum_rows(audit: Any, metric: str = "zero_gain_share") -> pd.DataFrame:

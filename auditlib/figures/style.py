@@ -91,6 +91,8 @@ def row_names(ax: Axes, names: Sequence[str], *, positions: Sequence[float] | No
     if positions:
         ax.set_ylim(max(positions) + 0.6, min(positions) - 0.6)
     ax.spines["left"].set_visible(False)
+    # long names leave the axes narrower than the x label, which then ends where they end
+    ax.xaxis.label.set(x=1.0, ha="right")
 
 
 def grid(ax: Axes, axis: str = "x") -> None:
@@ -111,13 +113,6 @@ def percent_axis(ax: Axes, axis: str = "x", label: str = "", *, signed: bool = F
     the.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
     the.set_major_formatter(FuncFormatter(show))
     the.set_label_text(label)
-    if axis == "x":
-        label_right(ax)
-
-
-def label_right(ax: Axes) -> None:
-    """End the x label at the right edge where long row names leave the axes narrower than it."""
-    ax.xaxis.label.set(x=1.0, ha="right")
 
 
 def legend_line(ax: Axes, entries: Sequence[tuple[str, str] | tuple[str, str, str]], *, lift: float = 2) -> None:

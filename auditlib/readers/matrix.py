@@ -46,11 +46,15 @@ class Matrix:
 
 @dataclass(frozen=True)
 class _Wide:
-    """A matrix before its columns are sorted out: codes 0, 1, 255 (empty), shape (rows, columns)."""
+    """A matrix before its columns are sorted out: codes 0, 1, 255 (empty), shape (rows, columns).
+
+    ``facts`` are the columns that describe the rows, under our names.
+    """
 
     rows: pd.Series
     columns: list[str]
     codes: np.ndarray
+    facts: pd.DataFrame
 
 
 def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
@@ -59,9 +63,10 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
     Parameters
     ----------
     data : ``matrix``; ``rows`` (``models``: the first column names the models and the other columns are items;
-        ``items``: the first column, or the one mapped as ``columns: {item: NAME}``, names the items and the other
-        columns are models); ``prefixes`` of column names to conditions, a column without such a prefix is ``full``;
-        ``items`` and ``item_columns`` for item facts, joined by id.
+        ``items``: the first column, or the one mapped as ``columns: {item: NAME}``, names the items, other mapped
+        columns such as ``{stratum: NAME, key: NAME}`` describe them, and the rest are models); ``prefixes`` of column
+        names to conditions, a column without such a prefix is ``full``; ``items`` and ``item_columns`` for item facts,
+        joined by id.
     exclude : models to leave out.
 
     Raises
@@ -118,6 +123,8 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
         coverage.append(frames.coverage_row("read", n=n, run=path.name, condition=condition))
     models = [m for m, kept in zip(models, keep) if kept]
     facts, inputs = pd.DataFrame({"item": items}), [path]
+    if len(wide.facts.columns):
+        facts = pd.concat([facts, wide.facts.reset_index(drop=True)], axis=1)
     if data.items is not None:
         facts, more = _joined(facts, data, path, split)
         coverage += more
@@ -201,13 +208,15 @@ def _text(path: Path, data: DataParams) -> _Wide:
         chunks: Iterator[pd.DataFrame] = files.text_chunks(path, rows=_CHUNK)
     else:
         chunks = iter([files.open_table(path, data.sheet)])
-    names, parts, columns = [], [], []
+    names, parts, columns, facts = [], [], [], []
     for chunk in chunks:
         name = _name_column(list(chunk.columns), data, path)
+        mapped = _fact_columns(list(chunk.columns), data, path)
         unnamed = (chunk[name] == "").to_numpy()
         if unnamed.any():  # a blank line is no row
             chunk = chunk[~unnamed | (chunk != "").any(axis=1).to_numpy()]
-        body = chunk.drop(columns=name)
+        facts.append(chunk[list(mapped)].rename(columns=mapped))
+        body = chunk.drop(columns=[name, *mapped])
         columns = [str(c).strip() for c in body.columns]
         names.append(chunk[name])
         raw = body.to_numpy(dtype=object)
@@ -220,7 +229,8 @@ def _text(path: Path, data: DataParams) -> _Wide:
         parts.append(codes.reshape(raw.shape))
     if not parts or not len(parts[0]):
         raise AuditError("there are no rows below the header", file=path, mend="write the file again")
-    return _Wide(pd.concat(names, ignore_index=True), columns, np.concatenate(parts) if len(parts) > 1 else parts[0])
+    codes = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    return _Wide(pd.concat(names, ignore_index=True), columns, codes, pd.concat(facts, ignore_index=True))
 
 
 def _parquet(path: Path, data: DataParams) -> _Wide:
@@ -237,15 +247,19 @@ def _parquet(path: Path, data: DataParams) -> _Wide:
     with file:
         present = file.schema_arrow.names
         name = _name_column(present, data, path)
-        columns = [c for c in present if c != name]
+        mapped = _fact_columns(present, data, path)
+        columns = [c for c in present if c != name and c not in mapped]
         rows = files.arrow_text(file.read(columns=[name]).column(0))
         if not len(rows):
             raise AuditError("there are no rows", file=path, mend="write the file again")
+        facts = pd.DataFrame({ours: files.arrow_text(file.read(columns=[c]).column(0)) for c, ours in mapped.items()})
+        if "stratum" in facts:  # a few names over many rows
+            facts["stratum"] = facts["stratum"].astype("category")
         codes = np.empty((len(rows), len(columns)), dtype=np.uint8, order="F")
         for at, column in enumerate(columns):
             values = file.read(columns=[column]).column(0)
             codes[:, at] = _arrow_codes(values, path, column)
-    return _Wide(rows, [str(c).strip() for c in columns], codes)
+    return _Wide(rows, [str(c).strip() for c in columns], codes, facts)
 
 
 def _arrow_codes(values: Any, path: Path, column: str) -> np.ndarray:
@@ -273,6 +287,20 @@ def _arrow_codes(values: Any, path: Path, column: str) -> np.ndarray:
     if bad:
         raise _cell(path, int(np.flatnonzero(texts == bad[0])[0]) + 2, column, bad[0])
     return texts.map(known).to_numpy(dtype=np.uint8)
+
+
+def _fact_columns(columns: list[str], data: DataParams, path: Path) -> dict[str, str]:
+    """Columns that describe the items, to our names: what ``columns`` maps beside the id, where items are rows."""
+    mapped = {theirs: ours for ours, theirs in data.columns.items() if ours != "item" and data.rows == "items"}
+    for theirs, ours in mapped.items():
+        if ours not in frames.COLUMNS["items"]:
+            known = ", ".join(frames.COLUMNS["items"])
+            raise AuditError(f"columns maps {ours!r}, which is no item fact", file=path, mend=f"use one of {known}")
+        if theirs not in columns:
+            raise AuditError(
+                f"there is no column {theirs!r}", file=path, row=1, mend=f"columns here: {', '.join(columns[:8])}, ..."
+            )
+    return mapped
 
 
 def _name_column(columns: list[str], data: DataParams, path: Path) -> str:

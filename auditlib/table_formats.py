@@ -1,0 +1,144 @@
+"""One table in four formats: CSV with full precision, Markdown, LaTeX (booktabs), HTML. The same bytes in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from auditlib import escape, numerals
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as it is printed.
+
+    ``kind``: ``text``, ``count``, ``pct`` (share as percent), ``pp`` (difference in points), ``p``, ``number``,
+    ``auto`` (percent, or a number where the row's ``unit`` says so), ``any`` (numbers of unknown kind), or
+    ``range:LOW:HIGH:KIND`` (two columns of the frame as an interval).
+    """
+
+    name: str
+    label: str
+    kind: str = "text"
+
+    @property
+    def left(self) -> bool:
+        return self.kind == "text"
+
+
+_SHOW: dict[str, Callable[[Any], str]] = {
+    "count": numerals.count,
+    "pct": numerals.pct,
+    "pp": numerals.pp,
+    "p": numerals.p_value,
+    "number": numerals.number,
+    "any": numerals.general,
+}
+
+
+def cell(row: dict[str, Any], column: Column) -> str:
+    """One cell as text, without any escaping."""
+    kind = column.kind
+    if kind.startswith("range:"):
+        _, low, high, inner = kind.split(":")
+        return numerals.interval(row.get(low), row.get(high), _SHOW[_unit(row) if inner == "auto" else inner])
+    shown = row.get(column.name)
+    if kind == "text":
+        if isinstance(shown, bool):
+            return "yes" if shown else "no"
+        return escape.visible(shown, newlines=False)
+    return _SHOW[_unit(row) if kind == "auto" else kind](shown)
+
+
+def _unit(row: dict[str, Any]) -> str:
+    return "number" if row.get("unit") == "number" else "pct"
+
+
+def cells(frame: pd.DataFrame, columns: tuple[Column, ...]) -> list[list[str]]:
+    """All cells as text; a column that is empty throughout stays, so that shapes do not depend on the data."""
+    return [[cell(row, c) for c in columns] for row in frame.to_dict("records")]
+
+
+def columns_of(frame: pd.DataFrame) -> tuple[Column, ...]:
+    """Columns for a frame that nobody described: text as text, numbers as they are."""
+    text = {c: not pd.api.types.is_numeric_dtype(frame[c]) or pd.api.types.is_bool_dtype(frame[c]) for c in frame}
+    return tuple(Column(c, str(c).replace("_", " "), "text" if text[c] else "any") for c in frame)
+
+
+def csv(frame: pd.DataFrame) -> str:
+    """Full precision (12 digits, as in all our CSV files); text cells guarded against spreadsheets."""
+    return escape.guard_csv(frame).to_csv(index=False, float_format="%.12g", lineterminator="\n")
+
+
+def markdown(title: str, columns: tuple[Column, ...], rows: list[list[str]], note: str = "") -> str:
+    """A pipe table with its title above and its note below."""
+    head = "| " + " | ".join(escape.markdown(c.label) for c in columns) + " |"
+    rule = "| " + " | ".join(":--" if c.left else "--:" for c in columns) + " |"
+    body = ["| " + " | ".join(escape.markdown(v) for v in row) + " |" for row in rows]
+    parts = [f"**{escape.markdown(title)}**", "", head, rule, *body]
+    return "\n".join([*parts, *(["", escape.markdown(note)] if note else [])]) + "\n"
+
+
+def latex(name: str, title: str, columns: tuple[Column, ...], rows: list[list[str]], note: str = "") -> str:
+    """A ``table`` float with a booktabs ``tabular``; needs ``\\usepackage{booktabs}``."""
+    caption = escape.latex_words(f"{title.rstrip('.')}." + (f" {note}" if note else ""))
+    wide = sum(max([len(c.label), *(len(r[i]) for r in rows)], default=0) for i, c in enumerate(columns)) > 90
+    spec = "".join("l" if c.left else "r" for c in columns)
+    lines = [
+        "% needs \\usepackage{booktabs}" + (" and \\usepackage{graphicx}" if wide else ""),
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{caption}}}",
+        f"\\label{{tab:{name.replace('_', '-')}}}",
+        *(["\\resizebox{\\linewidth}{!}{%"] if wide else []),
+        f"\\begin{{tabular}}{{{spec}}}",
+        "\\toprule",
+        " & ".join(escape.latex_words(c.label) for c in columns) + " \\\\",
+        "\\midrule",
+        *(" & ".join(_latex_cell(v, c) for v, c in zip(row, columns)) + " \\\\" for row in rows),
+        "\\bottomrule",
+        "\\end{tabular}" + ("}" if wide else ""),
+        "\\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_cell(text: str, column: Column) -> str:
+    if column.left:
+        return escape.latex(text)
+    if column.kind == "p" and "e−" in text:
+        sign, digits = ("< ", text[2:]) if text.startswith("< ") else ("", text)
+        mantissa, exponent = digits.split("e−")
+        return f"${sign}{'' if mantissa == '1' else mantissa + r' \times '}10^{{-{exponent}}}$"
+    out = escape.latex_words(text)
+    return f"{{{out}}}" if out.startswith("[") else out
+
+
+def html_rows(columns: tuple[Column, ...], rows: list[list[str]]) -> str:
+    """``thead`` and ``tbody`` of a table; foreign text keeps its own direction."""
+    head = "".join(f'<th class="{_side(c)}" scope="col">{escape.html(c.label)}</th>' for c in columns)
+    body = "\n".join(
+        "<tr>" + "".join(f'<td class="{_side(c)}"{_auto(c)}>{escape.html(v)}</td>' for v, c in zip(row, columns)) + "</tr>"
+        for row in rows
+    )
+    return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+
+
+def _side(column: Column) -> str:
+    return "l" if column.left else "r"
+
+
+def _auto(column: Column) -> str:
+    return ' dir="auto"' if column.left else ""
+
+
+def html(title: str, columns: tuple[Column, ...], rows: list[list[str]], note: str = "") -> str:
+    """A page with one table, which fetches and runs nothing."""
+    from auditlib.report.page import page
+
+    caption = f"<caption>{escape.html(title)}</caption>"
+    after = f'<p class="note">{escape.html(note)}</p>' if note else ""
+    return page(title, f'<div class="scroll"><table>{caption}\n{html_rows(columns, rows)}</table></div>{after}')

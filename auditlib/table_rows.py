@@ -1,0 +1,278 @@
+"""The frames behind the tables: full-precision numbers, one function per table, audit -> frame.
+
+A function raises :class:`~auditlib.lookup.Lacking` where the pool has nothing to put in its table.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from auditlib import lookup
+from auditlib.frames import ABSTENTION, SEVERITIES
+from auditlib.lookup import CATEGORIES, Lacking, value
+
+NO_BLIND = "this pool has no blind run"
+WRONG = ("wrong", "")
+
+
+def taxonomy(audit: Any) -> pd.DataFrame:
+    """Detectors with signal, pathology and whether they depend on how replies are scored."""
+    return audit.detectors[["detector", "signal", "pathology", "judge_dependent"]].copy()
+
+
+def detectors(audit: Any) -> pd.DataFrame:
+    """State of each detector, items judged and flagged by severity; the integrity gate on top where it found something."""
+    wanted = ["detector", "state", "reason", "judged", "flagged", *SEVERITIES]
+    table = audit.detectors.copy()
+    note = table["note"] if "note" in table else pd.Series("", index=table.index)
+    table["reason"] = [" ".join(t for t in (r, n) if isinstance(t, str) and t) for r, n in zip(table["reason"], note)]
+    gate = audit.findings[audit.findings["detector"].eq("integrity") & audit.findings["flag"]]
+    if len(gate):
+        worst = gate.assign(rank=pd.Categorical(gate["severity"], SEVERITIES, ordered=True)).sort_values("rank")
+        per = worst.drop_duplicates("item")["severity"].value_counts()
+        row = {"detector": "integrity", "state": "run", "reason": "", "judged": len(audit.items), "flagged": per.sum()}
+        table = pd.concat([pd.DataFrame([row | {s: per.get(s, 0) for s in SEVERITIES}]), table], ignore_index=True)
+    return table[wanted].astype({c: int for c in wanted[3:]})
+
+
+def pools(audit: Any) -> pd.DataFrame:
+    """Zero-gain share against its pooled null, for all models and without each; exact p beside the Monte-Carlo one."""
+    if not lookup.has_blind(audit):
+        raise Lacking(NO_BLIND)
+    mine = lookup.rows(audit.statistics, "zero_gain_share", arm=lookup.headline_arm(audit), null_kind="pooled",
+                       stratum="all", policy=WRONG)  # fmt: skip
+    table = lookup.unique_p(mine, "models")
+    drawn = mine[mine["p_method"] == "tables"].drop_duplicates("models").set_index("models")["p"]
+    table = table.assign(p_monte_carlo=table["models"].map(drawn), models=table["models"].replace("all", "all models"))
+    wanted = ["models", "n", "estimate", "null", "excess", "excess_low", "excess_high", "p", "p_method", "p_monte_carlo"]
+    return table.reindex(columns=wanted).reset_index(drop=True)
+
+
+def headline(audit: Any) -> pd.DataFrame:
+    """Every headline quantity with interval, null, excess, p, and its range over pools with one model left out."""
+    s, out = audit.statistics, []
+    for arm in lookup.arms(audit) if lookup.has_blind(audit) else []:
+        for kind, words in (("within", "zero gain, null within categories"), ("pooled", "zero gain, null pooled")):
+            row = lookup.one(s, "zero_gain_share", arm=arm, null_kind=kind, models="all", stratum="all", policy=WRONG)
+            if row is not None:
+                out.append(_headline(words, row, s, arm=arm, null_kind=kind))
+        for name in CATEGORIES:
+            row = lookup.one(s, f"{name}_share", arm=arm, models="all", stratum="all", policy=WRONG)
+            if row is not None:
+                out.append(_headline(name.replace("_", " "), row, s, arm=arm, null_kind=lookup.text(row, "null_kind")))
+    for name in ("unanimous", "high", "medium", "consensus"):
+        row = lookup.one(s, f"{name}_share", models="all", stratum="all", level="")
+        if row is not None:
+            words = "any consensus tier" if name == "consensus" else f"consensus against the key: {name}"
+            out.append(_headline(words, row, s))
+    for name, words in (("fleiss_kappa", "Fleiss' kappa of letters"), ("krippendorff_alpha", "Krippendorff's alpha")):
+        row = lookup.one(s, name, models="all", stratum="all")
+        if row is not None:
+            out.append(_headline(words, row, s) | {"unit": "number"})
+    if not out:
+        raise Lacking("no headline quantity was computed")
+    return pd.DataFrame(out)
+
+
+def _headline(words: str, row: pd.Series, s: pd.DataFrame, **keys: str) -> dict[str, Any]:
+    low, high = lookup.pool_range(s, str(row["metric"]), **keys)
+    excess_low, excess_high = lookup.pool_range(s, str(row["metric"]), "excess", **keys)
+    numbers = ("n", "estimate", "low", "high", "null", "excess", "excess_low", "excess_high", "p")
+    return {"quantity": words, "arm": lookup.text(row, "arm"), **{c: value(row, c) for c in numbers}, "pool_low": low,
+            "pool_high": high, "pool_excess_low": excess_low, "pool_excess_high": excess_high, "unit": "share"}  # fmt: skip
+
+
+def strata(audit: Any) -> pd.DataFrame:
+    """Official categories: zero gain with its null, excess and q, and the unanimous rate."""
+    from auditlib.figures.strata import stratum_rows
+
+    gain, votes = stratum_rows(audit), stratum_rows(audit, "unanimous_share")
+    votes = votes[votes["level"].eq("")]
+    if not len(gain) and not len(votes):
+        raise Lacking("this pool has no official categories")
+    gain = gain.set_index("stratum")[["n", "estimate", "null", "excess", "excess_low", "excess_high", "p", "q"]]
+    votes = votes.set_index("stratum")[["n", "estimate", "low", "high"]].add_prefix("unanimous_")
+    table = gain.join(votes, how="outer").rename(columns={"estimate": "zero_gain"})
+    table["n"] = table["n"].fillna(table["unanimous_n"])
+    table = table.drop(columns="unanimous_n").rename(columns={"unanimous_estimate": "unanimous"})
+    by = "excess" if table["excess"].notna().any() else "unanimous"
+    return table.reset_index().sort_values([by, "stratum"], ascending=[False, True]).reset_index(drop=True)
+
+
+def categories(audit: Any) -> pd.DataFrame:
+    """Shares by arm with null, excess, p, attainable bounds and range over pools."""
+    if not lookup.has_blind(audit):
+        raise Lacking(NO_BLIND)
+    s, out = audit.statistics, []
+    for name in (*CATEGORIES, "zero_gain", "visual_dependent_majority"):
+        for arm in lookup.arms(audit):
+            keys = {"arm": arm, "models": "all", "stratum": "all"}
+            row = lookup.one(s, f"{name}_share", null_kind=("pooled", ""), policy=WRONG, **keys)
+            if row is None:
+                continue
+            bound = lookup.one(s, f"{name}_share", policy="bounds", **keys)
+            low, high = lookup.pool_range(s, f"{name}_share", arm=arm, policy=WRONG)
+            numbers = ("n", "estimate", "low", "high", "null", "excess", "p")
+            out.append({"category": name.replace("_", " "), "arm": arm, **{c: value(row, c) for c in numbers},
+                        "bound_low": value(bound, "low"), "bound_high": value(bound, "high"), "pool_low": low,
+                        "pool_high": high})  # fmt: skip
+    return pd.DataFrame(out)
+
+
+def composition(audit: Any) -> pd.DataFrame:
+    """Zero-gain items by the number of right models: observed, expected, difference."""
+    from auditlib.figures.nulls import prepare_no_gain
+
+    return prepare_no_gain(audit)
+
+
+def profile(audit: Any) -> pd.DataFrame:
+    """What became of each model's replies, by condition."""
+    from auditlib.figures.profile import prepare_profile
+
+    return prepare_profile(audit)
+
+
+def accuracy(audit: Any) -> pd.DataFrame:
+    """Accuracy with and without the image by model and arm, gain, and leakage where a text base is known."""
+    table = lookup.rows(audit.statistics, "accuracy", level=("full", "blind"))
+    if not len(table):
+        raise Lacking("no model has an accuracy")
+    wide = table.pivot_table(index=["models", "arm"], columns="level", values=["estimate", "low", "high"], sort=False)
+    wide.columns = [f"{b}_{a}".removesuffix("_estimate") for a, b in wide.columns]
+    for metric, name in (("multimodal_gain", "gain"), ("multimodal_leakage", "leakage")):
+        found = lookup.rows(audit.statistics, metric).set_index(["models", "arm"])["estimate"]
+        wide[name] = found.reindex(wide.index)
+    wanted = ["model", "arm", "full", "full_low", "full_high", "blind", "blind_low", "blind_high", "gain", "leakage"]
+    wide = wide.reset_index().rename(columns={"models": "model"}).reindex(columns=wanted)
+    order = {m: i for i, m in enumerate(lookup.model_names(audit))}
+    arms = {a: i for i, a in enumerate(audit.steps["arms"])}
+    wide = wide.assign(a=wide["arm"].map(arms), m=wide["model"].map(order)).sort_values(["a", "m"], kind="stable")
+    return wide.drop(columns=["a", "m"]).reset_index(drop=True)
+
+
+def agreement(audit: Any) -> pd.DataFrame:
+    """Agreement of the whole pool: kappa and alpha of letters, kappa of correctness, saturated and unsolved items."""
+    names = {
+        "fleiss_kappa": ("Fleiss' kappa of letters", "number"),
+        "krippendorff_alpha": ("Krippendorff's alpha of letters", "number"),
+        "correctness_kappa": ("kappa of correctness", "number"),
+        "saturated_share": ("solved by every model", "share"),
+        "never_solved_share": ("solved by no model", "share"),
+    }
+    out = []
+    for metric, (words, unit) in names.items():
+        for _, row in lookup.rows(audit.statistics, metric, models="all", stratum="all").iterrows():
+            numbers = {c: value(row, c) for c in ("n", "estimate", "low", "high")}
+            out.append({"quantity": words, "arm": lookup.text(row, "arm"), **numbers, "note": lookup.text(row, "note"),
+                        "unit": unit})  # fmt: skip
+    if not out:
+        raise Lacking("agreement needs two models")
+    return pd.DataFrame(out)
+
+
+def wrong_options(audit: Any) -> pd.DataFrame:
+    """Pairs of models: how often they pick the same wrong option, against two closed-form baselines."""
+    table = lookup.rows(audit.statistics, "same_wrong_option", stratum="all")
+    if not len(table):
+        raise Lacking("this pool has no pair of models with letters")
+    base = table.pivot_table(index="models", columns="null_kind", values="null", sort=False)
+    first = table.drop_duplicates("models").set_index("models")[["n", "estimate", "low", "high"]]
+    return first.join(base.reindex(columns=["shuffled", "rejudged"])).reset_index()
+
+
+def disagreement(audit: Any) -> pd.DataFrame:
+    """Model-item pairs that judge and parser score differently."""
+    from auditlib.figures.arms import prepare_disagreements
+
+    table = prepare_disagreements(audit)
+    return table.assign(all=table["full"] + table["blind"])
+
+
+def letters(audit: Any) -> pd.DataFrame:
+    """Key letters against uniform, the accuracy of always saying one letter, and the models' letters."""
+    from auditlib.figures.profile import prepare_letters
+
+    table = prepare_letters(audit)
+    always = lookup.rows(audit.statistics, "always_letter_accuracy").set_index("level")["estimate"]
+    wanted = ["letter", "n", "key", "expected", "always", "models_min", "models_median", "models_max"]
+    return table.assign(always=table["letter"].map(always)).reindex(columns=wanted)
+
+
+def extraction(audit: Any) -> pd.DataFrame:
+    """Which reader read how many replies, by model and condition; abstentions with their reason."""
+    replies = audit.responses
+    if replies is None or not len(replies) or "rule" not in replies:
+        raise Lacking("this pool has no replies, only hits")
+    table = replies.assign(rule=replies["rule"].astype(object).where(replies["rule"].notna(), replies["status"]))
+    read = table["letter"].astype(object).where(table["letter"].notna(), ABSTENTION).ne(ABSTENTION)
+    if "answer" in table:
+        read |= table["answer"].notna() & table["answer"].ne("")
+    table["read"] = np.where(read, "read", "abstention")
+    sizes = table.groupby(["model", "condition"])["item"].transform("size")
+    table = table.assign(share=1 / sizes).groupby(["model", "condition", "read", "rule"], as_index=False).agg(
+        replies=("item", "size"), share=("share", "sum"))  # fmt: skip
+    return _in_model_order(audit, table, "replies")
+
+
+def verdicts(audit: Any) -> pd.DataFrame:
+    """Where the judged arm's verdicts come from: matched by the toolkit, by the judge, filled at random, stale."""
+    table = audit.judgements
+    if table is None or not len(table):
+        raise Lacking("this pool has no judged files")
+    table = table.groupby(["model", "condition", "judge", "source"], as_index=False, dropna=False).agg(
+        verdicts=("item", "size"), hits=("hit", "sum"))  # fmt: skip
+    return _in_model_order(audit, table, "verdicts")
+
+
+def _in_model_order(audit: Any, table: pd.DataFrame, size: str) -> pd.DataFrame:
+    order = {m: i for i, m in enumerate(lookup.model_names(audit))}
+    table = table.assign(m=table["model"].map(order), c=table["condition"].ne("full"))
+    table = table.sort_values(["m", "c", size], ascending=[True, True, False], kind="stable")
+    return table.drop(columns=["m", "c"]).reset_index(drop=True)
+
+
+def coverage(audit: Any) -> pd.DataFrame:
+    """What was read, joined, left out or is doubtful; equal reasons of several runs or items are one row."""
+    table = audit.coverage.fillna({"reason": ""})
+    table = table.groupby(["what", "reason"], sort=False, as_index=False).agg(n=("n", "sum"), places=("n", "size"))
+    return table[["what", "n", "places", "reason"]]
+
+
+def flagged(audit: Any, most: int | None = 30) -> pd.DataFrame:
+    """The most suspicious items, one row each: worst severity first, then the highest score; votes where there are any."""
+    table = audit.findings[audit.findings["flag"]]
+    table = table[table["arm"].isin(["", lookup.headline_arm(audit)]) | ~table["detector"].isin(_scored_twice(audit))]
+    if not len(table):
+        raise Lacking("no item was flagged")
+    rank = table["severity"].map({s: i for i, s in enumerate(SEVERITIES)})
+    table = table.assign(rank=rank).sort_values(["rank", "score"], ascending=[True, False], kind="stable")
+    reasons = table.groupby("item", sort=False)["message"].agg(lambda m: "; ".join(dict.fromkeys(m)))
+    where = table.groupby("item", sort=False)["detector"].agg(lambda d: ", ".join(dict.fromkeys(d)))
+    first = table.drop_duplicates("item").set_index("item")
+    votes = table[table["detector"] == "consensus_error"].drop_duplicates("item").set_index("item")["evidence"].map(_votes)
+    facts = audit.items.set_index("item")
+    out = pd.DataFrame({"item": first.index, "severity": first["severity"], "score": first["score"],
+                        "detectors": where.reindex(first.index), "reasons": reasons.reindex(first.index)})  # fmt: skip
+    for name in ("stratum", "key"):
+        out[name] = facts[name].reindex(first.index) if name in facts else ""
+    out["votes"] = votes.reindex(first.index)
+    out = out.fillna({"stratum": "", "key": "", "votes": ""}).reset_index(drop=True)
+    wanted = ["item", "stratum", "severity", "score", "key", "votes", "detectors", "reasons"]
+    return out[wanted] if most is None else out[wanted].head(most)
+
+
+def _scored_twice(audit: Any) -> set[str]:
+    """Detectors with findings in the headline arm: their rows of other arms would repeat the item."""
+    headline_ = lookup.headline_arm(audit)
+    return set(audit.findings.loc[audit.findings["arm"] == headline_, "detector"])
+
+
+def _votes(evidence: str) -> str:
+    """``A C C -``: the models' letters in the order of the evidence, a dash for an abstention."""
+    votes = json.loads(evidence).get("votes", {})
+    return ", ".join(f"{m} {'–' if v == ABSTENTION else v}" for m, v in votes.items())
