@@ -16,7 +16,8 @@ class Counts:
     """Counts of one arm over a set of models.
 
     ``keep`` marks the pool's items that are counted; ``F``, ``B``, ``total`` (models x draws) and ``group`` (items may
-    be permuted inside a group only) have one entry per kept item. ``note`` says how missing cells were treated.
+    be permuted inside a group only) have one entry per kept item. ``cells`` marks the cells counted, shape (kept items,
+    models), and is None where all are. ``note`` says how missing cells were treated.
     """
 
     arm: str
@@ -28,6 +29,7 @@ class Counts:
     total: np.ndarray
     group: np.ndarray
     note: str = ""
+    cells: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -104,7 +106,7 @@ def count(pool: Pool, arm_name: str, models: Sequence[str] | None = None) -> Cou
         f"only {n_complete} of {n_all} items have every cell: {int(keep.sum())} items counted over the models they have"
     )
     note += f"; {pooled} items in small missingness groups pooled by number of models" if pooled else ""
-    return Counts(arm_name, used, draws, keep, F, B, total, groups.group, note)
+    return Counts(arm_name, used, draws, keep, F, B, total, groups.group, note, cell)
 
 
 def _row_sums(hits: np.ndarray, columns: np.ndarray | None) -> np.ndarray:

@@ -85,13 +85,21 @@ def typst(text: object) -> str:
     return f'"{out}"'
 
 
-def markdown(text: object) -> str:
-    """Text for a Markdown paragraph, list item or table cell, on one line (GitHub's dialect)."""
-    line = visible(text, newlines=False)
-    line = re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", line)
-    # at the start of a line these open a list, and so does a number with a dot
-    line = re.sub(r"^([-+])", r"\\\1", line)
-    return re.sub(r"^(\d+)([.)])", r"\1\\\2", line)
+def markdown(text: object, *, start: bool = False) -> str:
+    """Text inside a Markdown line or table cell (GitHub's dialect), on one line.
+
+    Parameters
+    ----------
+    start : the text opens a line or a list item, where a hyphen or a number would begin a list.
+    """
+    line = re.sub(r"([\\`*{}\[\]<>#|~$])", r"\\\1", visible(text, newlines=False))
+    # an underscore inside a word and a bare ampersand mean nothing
+    line = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", line)
+    line = re.sub(r"&(?=[A-Za-z\\][^\s&]*;)", r"\\&", line)
+    if start:
+        line = re.sub(r"^([-+])", r"\\\1", line)
+        line = re.sub(r"^(\d+)([.)])", r"\1\\\2", line)
+    return line
 
 
 def fenced(text: object) -> str:

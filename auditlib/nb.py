@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.display import HTML
 
+    from auditlib.auditing import Audit
     from auditlib.pool import Pool
 
 
@@ -168,6 +169,29 @@ def picture(paths: RunPaths, name: str) -> HTML:
     caption, content = escape(row["caption"]), base64.b64encode(data).decode()
     image = f'<img src="data:image/png;base64,{content}" alt="{caption}" style="width:{width}px;max-width:100%">'
     return HTML(f"<figure class='{LITERAL}' style='margin:0'>{image}<figcaption>{caption}</figcaption></figure>")
+
+
+def table(audit: Audit, name: str) -> HTML:
+    """A table of the report as its HTML file shows it, or the reason why this pool has none."""
+    from IPython.display import HTML
+
+    from auditlib import table_formats
+    from auditlib.lookup import Lacking
+    from auditlib.tables import TABLES
+
+    if name not in TABLES:
+        raise AuditError(f"no table {name!r}", mend=f"tables: {', '.join(TABLES)}")
+    this = TABLES[name]
+    try:
+        frame = this.build(audit)
+    except Lacking as why:
+        return HTML(f"<p><b>{escape(this.title)}</b>: not made, {escape(str(why))}.</p>")
+    rows = table_formats.html_rows(this.columns, table_formats.cells(frame, this.columns))
+    for side, word in (("l", "left"), ("r", "right")):  # foreign text holds no bare quote, so only attributes match
+        rows = rows.replace(f'class="{side}"', f'style="text-align:{word}"')
+    caption = f"<caption style='text-align:left'>{escape(this.title)}</caption>"
+    note = f"<p><small>{escape(this.note)}</small></p>" if this.note else ""
+    return HTML(f"<div class='{LITERAL}'><table class='dataframe'>{caption}{rows}</table>{note}</div>")
 
 
 def files(folder: Path) -> pd.DataFrame:

@@ -30,7 +30,8 @@ PRINT_CSS = """
   .jp-Cell-inputWrapper, .jp-OutputArea-child, .jp-OutputArea-output, figure, tr { break-inside: avoid; }
   .jp-OutputArea-output { overflow: visible; }
   .jp-OutputArea-output table { table-layout: auto; }
-  .jp-OutputArea-output td, .jp-OutputArea-output th { padding: 3px 5px; overflow-wrap: anywhere; }
+  .jp-OutputArea-output td { padding: 3px 5px; overflow-wrap: anywhere; }
+  .jp-OutputArea-output th { padding: 3px 5px; }
   .highlight pre, .jp-OutputArea-output pre { white-space: pre-wrap; word-break: break-word; }
   .jp-Cell-inputWrapper, h1, h2, h3 { break-after: avoid; }
 }

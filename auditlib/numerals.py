@@ -82,7 +82,7 @@ def count(x: float) -> str:
     if _missing(x):
         return NONE
     n = round(float(x))
-    return f"{n:,}" if abs(n) >= 10_000 else str(n)
+    return (f"{n:,}" if abs(n) >= 10_000 else str(n)).replace("-", "−")
 
 
 def general(x: object) -> str:
@@ -93,7 +93,7 @@ def general(x: object) -> str:
         return NONE if x is None or isinstance(x, float) else str(x)
     value = float(x)
     if value == int(value) and abs(value) < 1e15:
-        return count(value).replace("-", "−")
+        return count(value)
     return f"{value:.4g}".replace("-", "−")
 
 

@@ -94,6 +94,10 @@ def pool_of(runs: Runs, params: Params) -> Pool:
         )
     if unclosed.any():
         absent.append(coverage_row("status", n=int(unclosed.sum()), reason="replies whose think block never ends"))
+    odd = responses["rule"].astype(str).str.endswith("+letter-text")
+    if odd.any():
+        reason = "replies read by letter although one option's text is another option's letter"
+        absent.append(coverage_row("warning", n=int(odd.sum()), reason=reason))
     if absent:
         coverage = pd.concat([coverage, frame("coverage", absent)], ignore_index=True)
     return Pool(

@@ -39,12 +39,12 @@ def expected(stage: str, paths: RunPaths) -> list[Path]:
     """Files that a stage must have written when it ended well."""
     if stage == "10_audit":
         frames = [paths.frame(n) for n in ("items", "models", "findings", "counts")]
-        return [*frames, paths.findings_csv, paths.statistics, paths.coverage, paths.steps]
+        return [*frames, paths.findings_csv, paths.statistics, paths.coverage, paths.steps, paths.flagged]
     if stage == "80_figures":
         return [paths.figures / "index.html"]
     if stage == "90_tables":
         return [paths.tables]
-    return [paths.manifest, paths.params, paths.report_html]
+    return [paths.manifest, paths.params, paths.report_html, paths.report_pdf]
 
 
 def prints(files: list[Path]) -> dict[Path, tuple[int, ...]]:

@@ -11,6 +11,10 @@ import pandas as pd
 from auditlib import escape, numerals
 
 
+#: in LaTeX, a longer text wraps and a longer table runs over pages
+LONG, MANY = 44, 40
+
+
 @dataclass(frozen=True)
 class Column:
     """A column as it is printed.
@@ -77,32 +81,45 @@ def markdown(title: str, columns: tuple[Column, ...], rows: list[list[str]], not
     """A pipe table with its title above and its note below."""
     head = "| " + " | ".join(escape.markdown(c.label) for c in columns) + " |"
     rule = "| " + " | ".join(":--" if c.left else "--:" for c in columns) + " |"
-    body = ["| " + " | ".join(escape.markdown(v) for v in row) + " |" for row in rows]
+    body = ["| " + " | ".join(escape.markdown(v) if c.left else v for v, c in zip(row, columns)) + " |" for row in rows]
     parts = [f"**{escape.markdown(title)}**", "", head, rule, *body]
     return "\n".join([*parts, *(["", escape.markdown(note)] if note else [])]) + "\n"
 
 
 def latex(name: str, title: str, columns: tuple[Column, ...], rows: list[list[str]], note: str = "") -> str:
-    """A ``table`` float with a booktabs ``tabular``; needs ``\\usepackage{booktabs}``."""
+    """A booktabs table: a ``table`` float, or a ``longtable`` where texts wrap or there are many rows.
+
+    The comment on top names the packages. Letters outside ASCII stand as they are, so names and texts in other
+    scripts need XeLaTeX or LuaLaTeX and a font that has them.
+    """
     caption = escape.latex_words(f"{title.rstrip('.')}." + (f" {note}" if note else ""))
-    wide = sum(max([len(c.label), *(len(r[i]) for r in rows)], default=0) for i, c in enumerate(columns)) > 90
-    spec = "".join("l" if c.left else "r" for c in columns)
-    lines = [
-        "% needs \\usepackage{booktabs}" + (" and \\usepackage{graphicx}" if wide else ""),
-        "\\begin{table}",
-        "\\centering",
-        f"\\caption{{{caption}}}",
-        f"\\label{{tab:{name.replace('_', '-')}}}",
-        *(["\\resizebox{\\linewidth}{!}{%"] if wide else []),
-        f"\\begin{{tabular}}{{{spec}}}",
-        "\\toprule",
-        " & ".join(escape.latex_words(c.label) for c in columns) + " \\\\",
-        "\\midrule",
-        *(" & ".join(_latex_cell(v, c) for v, c in zip(row, columns)) + " \\\\" for row in rows),
-        "\\bottomrule",
-        "\\end{tabular}" + ("}" if wide else ""),
-        "\\end{table}",
+    longest = [max([len(c.label), *(len(r[i]) for r in rows)], default=0) for i, c in enumerate(columns)]
+    texts = sum(n > LONG for n in longest)
+    long, wide = texts > 0 or len(rows) > MANY, texts == 0 and sum(longest) > 90
+    # about 100 characters of small type on a line: texts share what the short columns leave over
+    rest = max(0.3, 0.92 - sum(n + 2 for n in longest if n <= LONG) / 100) / max(texts, 1)
+    text = f">{{\\raggedright\\arraybackslash}}p{{{rest:.2f}\\linewidth}}"
+    spec = "".join(text if n > LONG else "l" if c.left else "r" for c, n in zip(columns, longest))
+    head = [" & ".join(escape.latex_words(c.label) for c in columns) + " \\\\", "\\midrule"]
+    body = [" & ".join(_latex_cell(v, c) for v, c in zip(row, columns)) + " \\\\" for row in rows]
+    label = f"\\label{{tab:{name.replace('_', '-')}}}"
+    shrink = wide and not long
+    needs = [
+        "booktabs",
+        *(["longtable"] if long else []),
+        *(["array"] if texts else []),
+        *(["graphicx"] if shrink else []),
     ]
+    lines = [f"% needs \\usepackage{{{', '.join(needs)}}}"]
+    if not all(v.isascii() for r in rows for v, c in zip(r, columns) if c.left):
+        lines.append("% holds text outside ASCII: XeLaTeX or LuaLaTeX, with a font that has it")
+    if long:
+        lines += [f"{{\\small\n\\begin{{longtable}}{{{spec}}}", f"\\caption{{{caption}}}{label} \\\\", "\\toprule", *head,
+                  "\\endhead", *body, "\\bottomrule", "\\end{longtable}}"]  # fmt: skip
+    else:
+        lines += ["\\begin{table}", "\\centering", f"\\caption{{{caption}}}", label,
+                  *(["\\resizebox{\\linewidth}{!}{%"] if shrink else []), f"\\begin{{tabular}}{{{spec}}}", "\\toprule",
+                  *head, *body, "\\bottomrule", "\\end{tabular}" + ("}" if shrink else ""), "\\end{table}"]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
@@ -112,7 +129,8 @@ def _latex_cell(text: str, column: Column) -> str:
     if column.kind == "p" and "e−" in text:
         sign, digits = ("< ", text[2:]) if text.startswith("< ") else ("", text)
         mantissa, exponent = digits.split("e−")
-        return f"${sign}{'' if mantissa == '1' else mantissa + r' \times '}10^{{-{exponent}}}$"
+        factor = "" if mantissa == "1" else mantissa + r" \times "
+        return f"${sign}{factor}10^{{-{exponent}}}$"
     out = escape.latex_words(text)
     return f"{{{out}}}" if out.startswith("[") else out
 
@@ -121,7 +139,9 @@ def html_rows(columns: tuple[Column, ...], rows: list[list[str]]) -> str:
     """``thead`` and ``tbody`` of a table; foreign text keeps its own direction."""
     head = "".join(f'<th class="{_side(c)}" scope="col">{escape.html(c.label)}</th>' for c in columns)
     body = "\n".join(
-        "<tr>" + "".join(f'<td class="{_side(c)}"{_auto(c)}>{escape.html(v)}</td>' for v, c in zip(row, columns)) + "</tr>"
+        "<tr>"
+        + "".join(f'<td class="{_side(c)}"{_auto(c)}>{escape.html(v)}</td>' for v, c in zip(row, columns))
+        + "</tr>"
         for row in rows
     )
     return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
@@ -141,4 +161,4 @@ def html(title: str, columns: tuple[Column, ...], rows: list[list[str]], note: s
 
     caption = f"<caption>{escape.html(title)}</caption>"
     after = f'<p class="note">{escape.html(note)}</p>' if note else ""
-    return page(title, f'<div class="scroll"><table>{caption}\n{html_rows(columns, rows)}</table></div>{after}')
+    return page(title, f'<div class="scroll"><table>{caption}\n{html_rows(columns, rows)}</table></div>{after}', kind="wide")

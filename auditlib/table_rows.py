@@ -5,7 +5,6 @@ A function raises :class:`~auditlib.lookup.Lacking` where the pool has nothing t
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,18 @@ def pools(audit: Any) -> pd.DataFrame:
     table = lookup.unique_p(mine, "models")
     drawn = mine[mine["p_method"] == "tables"].drop_duplicates("models").set_index("models")["p"]
     table = table.assign(p_monte_carlo=table["models"].map(drawn), models=table["models"].replace("all", "all models"))
-    wanted = ["models", "n", "estimate", "null", "excess", "excess_low", "excess_high", "p", "p_method", "p_monte_carlo"]
+    wanted = [
+        "models",
+        "n",
+        "estimate",
+        "null",
+        "excess",
+        "excess_low",
+        "excess_high",
+        "p",
+        "p_method",
+        "p_monte_carlo",
+    ]
     return table.reindex(columns=wanted).reset_index(drop=True)
 
 
@@ -117,7 +127,8 @@ def categories(audit: Any) -> pd.DataFrame:
             bound = lookup.one(s, f"{name}_share", policy="bounds", **keys)
             low, high = lookup.pool_range(s, f"{name}_share", arm=arm, policy=WRONG)
             numbers = ("n", "estimate", "low", "high", "null", "excess", "p")
-            out.append({"category": name.replace("_", " "), "arm": arm, **{c: value(row, c) for c in numbers},
+            words = name.replace("_", " ").replace(" majority", ", majority rule")
+            out.append({"category": words, "arm": arm, **{c: value(row, c) for c in numbers},
                         "bound_low": value(bound, "low"), "bound_high": value(bound, "high"), "pool_low": low,
                         "pool_high": high})  # fmt: skip
     return pd.DataFrame(out)
@@ -241,38 +252,3 @@ def coverage(audit: Any) -> pd.DataFrame:
     table = audit.coverage.fillna({"reason": ""})
     table = table.groupby(["what", "reason"], sort=False, as_index=False).agg(n=("n", "sum"), places=("n", "size"))
     return table[["what", "n", "places", "reason"]]
-
-
-def flagged(audit: Any, most: int | None = 30) -> pd.DataFrame:
-    """The most suspicious items, one row each: worst severity first, then the highest score; votes where there are any."""
-    table = audit.findings[audit.findings["flag"]]
-    table = table[table["arm"].isin(["", lookup.headline_arm(audit)]) | ~table["detector"].isin(_scored_twice(audit))]
-    if not len(table):
-        raise Lacking("no item was flagged")
-    rank = table["severity"].map({s: i for i, s in enumerate(SEVERITIES)})
-    table = table.assign(rank=rank).sort_values(["rank", "score"], ascending=[True, False], kind="stable")
-    reasons = table.groupby("item", sort=False)["message"].agg(lambda m: "; ".join(dict.fromkeys(m)))
-    where = table.groupby("item", sort=False)["detector"].agg(lambda d: ", ".join(dict.fromkeys(d)))
-    first = table.drop_duplicates("item").set_index("item")
-    votes = table[table["detector"] == "consensus_error"].drop_duplicates("item").set_index("item")["evidence"].map(_votes)
-    facts = audit.items.set_index("item")
-    out = pd.DataFrame({"item": first.index, "severity": first["severity"], "score": first["score"],
-                        "detectors": where.reindex(first.index), "reasons": reasons.reindex(first.index)})  # fmt: skip
-    for name in ("stratum", "key"):
-        out[name] = facts[name].reindex(first.index) if name in facts else ""
-    out["votes"] = votes.reindex(first.index)
-    out = out.fillna({"stratum": "", "key": "", "votes": ""}).reset_index(drop=True)
-    wanted = ["item", "stratum", "severity", "score", "key", "votes", "detectors", "reasons"]
-    return out[wanted] if most is None else out[wanted].head(most)
-
-
-def _scored_twice(audit: Any) -> set[str]:
-    """Detectors with findings in the headline arm: their rows of other arms would repeat the item."""
-    headline_ = lookup.headline_arm(audit)
-    return set(audit.findings.loc[audit.findings["arm"] == headline_, "detector"])
-
-
-def _votes(evidence: str) -> str:
-    """``A C C -``: the models' letters in the order of the evidence, a dash for an abstention."""
-    votes = json.loads(evidence).get("votes", {})
-    return ", ".join(f"{m} {'–' if v == ABSTENTION else v}" for m, v in votes.items())

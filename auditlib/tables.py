@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from auditlib import table_formats, table_rows
+from auditlib import flagged_rows, table_formats, table_rows
 from auditlib.lookup import Lacking
 from auditlib.paths import RunPaths, atomic
 from auditlib.table_formats import Column
@@ -113,10 +113,13 @@ _ALL = (
     Table("coverage", "What was read, joined and left out", table_rows.coverage,
           (Column("what", "What"), Column("n", "Rows or items", "count"), Column("places", "Places", "count"),
            Column("reason", "Reason"))),
-    Table("flagged", "Items to look at first", table_rows.flagged,
+    Table("flagged", "Items to look at first", flagged_rows.flagged,
           (Column("item", "Item"), Column("stratum", "Category"), Column("severity", "Severity"),
            Column("key", "Key"), Column("votes", "Votes with the image"), Column("reasons", "Reasons")),
           "At most 30; flagged.md holds the whole list."),
+    Table("flagged_texts", "Texts of the items to look at first", flagged_rows.flagged_texts,
+          (Column("item", "Item"), Column("key", "Key"), Column("question", "Question"), Column("options", "Options"),
+           Column("replies", "Replies"))),
 )  # fmt: skip
 
 TABLES: dict[str, Table] = {t.name: t for t in _ALL}

@@ -167,7 +167,7 @@ def _all_empty(folder: Path) -> None:
         (_duplicates, "twice"),
         (_keys_differ, "key"),
         (_nothing_shared, "no item"),
-        (_all_empty, "no reply could be scored"),
+        (_all_empty, "all 2 predictions are empty"),
     ],
 )
 def test_mistake_in_a_table(tmp_path, capsys, in_process, spoil, words):

@@ -15,11 +15,11 @@ from builders import embedded_audit
 
 import auditlib
 from auditlib import pipeline
-from auditlib.figures import save_figures
+from auditlib.figures import FIGURES, save_figures
 from auditlib.kernels import run_notebook
 from auditlib.nb import start
 from auditlib.paths import RunPaths, project_root
-from auditlib.tables import save_tables
+from auditlib.tables import TABLES, save_tables
 
 STAGES = ("10_audit", "80_figures", "90_tables")
 HOSTILE = '<script>alert(1)</script> #read("x") $ _ | & % \\input{x} =HYPERLINK("http://x.invalid") 😀 שלום'
@@ -27,7 +27,10 @@ LITERAL = "&lt;script&gt;alert(1)&lt;/script&gt;"
 
 
 def hostile_runs(folder: Path) -> None:
-    """Two models, with and without image, of twelve items; question, options and replies of item 7 are hostile."""
+    """Two models, with and without image, of twelve items; question, options and replies of item 7 are hostile.
+
+    Its key stands beside an equal option, so that it is the most severe finding and is shown.
+    """
     rows = []
     for model in ("m", "<i>n"):
         for condition in ("full", "blind"):
@@ -36,7 +39,7 @@ def hostile_runs(folder: Path) -> None:
                 said = HOSTILE if bad and model == "m" else "C" if condition == "full" and i % 3 else "ABCD"[i % 4]
                 rows.append({"item": str(i), "model": model, "condition": condition, "prediction": said,
                              "question": HOSTILE if bad else f"question {i}", "key": "B" if bad else "ABCD"[i % 4],
-                             "A": HOSTILE if bad else "red", "B": "=1+1" if bad else "blue", "C": "green", "D": "grey",
+                             "A": HOSTILE if bad else "red", "B": HOSTILE if bad else "blue", "C": "=1+1", "D": "grey",
                              "stratum": "<b>s</b>" if i < 6 else "t"})  # fmt: skip
     pd.DataFrame(rows).to_csv(folder / "hostile.csv", index=False)
 
@@ -145,13 +148,14 @@ def test_same_bytes_in_another_process(batch, tmp_path):
         (again, auditlib.audit(auditlib.read_pool(settings, outputs=tmp_path))),
     ):
         auditlib.save_audit(audit, at)
-    save_figures(audit, again)
-    save_tables(audit, again)
+    saved = auditlib.load_audit(again)
+    save_figures(saved, again)
+    save_tables(saved, again)
     compared = 0
     for pool in ("tinysee", "hostile"):
         mine, theirs = RunPaths(tmp_path, pool).folder, paths(batch, pool).folder
-        for file in sorted(p for p in mine.rglob("*") if p.is_file()):
-            name = file.relative_to(mine)
+        for file in sorted(p for p in mine.rglob("*") if p.is_file() and p.name != "audit.json"):
+            name = file.relative_to(mine)  # audit.json names the data relative to its own place
             assert (theirs / name).read_bytes() == file.read_bytes(), f"{pool}/{name}"
             compared += 1
     assert compared > 60
@@ -171,6 +175,14 @@ def test_items_notebook_explores_a_finished_pool(batch, tmp_path):
     values = {"params": batch.jobs[1].params, "outputs": str(batch.outputs)}
     run = run_notebook(source, tmp_path / "items.ipynb", values, cwd=source.parent)
     assert run.error == ""
+
+
+@pytest.mark.parametrize(
+    ("stage", "call", "names"), [("80_figures", "picture", FIGURES), ("90_tables", "table", TABLES)]
+)
+def test_every_figure_and_table_has_its_cell(stage, call, names):
+    text = (project_root() / f"notebooks/{stage}.ipynb").read_text()
+    assert sorted(re.findall(rf'nb\.{call}\(\w+, \\"(\w+)\\"\)', text)) == sorted(names)
 
 
 def test_papermill_sees_the_three_parameters():

@@ -381,6 +381,7 @@ def test_stopped_runner_leaves_no_process_and_no_fresh_stage(processes, how):
     [row] = pipeline.states(pipeline.jobs_for([processes / "params/a.yaml"], root=processes))
     assert row["state"] == "interrupted"
     assert not stages.is_locked(processes / "outputs", "a")
+    assert not list(processes.rglob(".*.tmp*"))
 
 
 def parent(process: int) -> int:

@@ -150,3 +150,13 @@ def test_why_not_names_the_missing_run():
     pool = tiny_pool({("m", "full"): KEYS, ("n", "full"): KEYS}, KEYS)
     assert "blind run" in why_not(pool, pool.arm)
     assert not pool.has_blind
+
+
+def test_bounds_count_only_the_cells_that_count():
+    """A blind abstention of a model whose full reply failed belongs to no count, so it cannot move a bound."""
+    full, blind = ["A", "", "A"] * 10, ["hm", "hm", "A"] * 10
+    replies = {(m, "full"): full for m in "ab"} | {(m, "blind"): blind for m in "ab"}
+    replies["b", "full"] = ["A"] * 30
+    audit = auditlib.audit(tiny_pool(replies, ["A"] * 30))
+    row = audit.statistic("zero_gain_share", policy="bounds", arm="exact").iloc[0]
+    assert (row["n"], row["low"], row["high"]) == (30, pytest.approx(1 / 3), 1.0)

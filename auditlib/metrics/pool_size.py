@@ -124,7 +124,8 @@ def _bounds(pool: Pool, arm: str) -> list[dict[str, Any]]:
         codes = pool.letters[condition][np.ix_(counts.keep, columns)]
         hits = pool.arms[arm].hits[condition][np.ix_(counts.keep, columns)] > 0
         # a reply in which the judge found the right option is no abstention, whatever the parser says
-        free[condition] = ((codes == ABSTAINED) & ~hits).sum(axis=1)
+        unknown = (codes == ABSTAINED) & ~hits
+        free[condition] = (unknown if counts.cells is None else unknown & counts.cells).sum(axis=1)
     if not (free["full"].any() or free["blind"].any()):
         return []
     rows = []

@@ -1,0 +1,113 @@
+"""Flagged items as readers of the report and of ``flagged.md`` get them: which, in what order, with what evidence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from auditlib.frames import ABSTENTION, LETTERS, SEVERITIES
+from auditlib.lookup import headline_arm
+
+#: what a detector's findings are called in a heading
+WORDS = {
+    "integrity": "Keys and options that the files prove wrong",
+    "consensus_error": "Votes against the key",
+    "visual_dependency": "No gain from the image",
+    "distractor_similarity": "Options that say the same",
+    "fleiss_kappa_agreement": "Models disagree",
+    "correctness_agreement": "Too easy, too hard, or out of line",
+    "answer_options_distribution": "Position of the keys",
+}
+
+
+def flagged(audit: Any, detector: str | None = None) -> pd.DataFrame:
+    """Flagged findings, most severe and most suspicious first.
+
+    Where a detector judged an item under several arms, the rows of the headline arm stand for all.
+
+    Returns
+    -------
+    frame : the findings contract.
+    """
+    table = audit.findings[audit.findings["flag"].astype(bool)]
+    if detector is not None:
+        table = table[table["detector"] == detector]
+    arm = headline_arm(audit)
+    twice = set(audit.findings.loc[audit.findings["arm"] == arm, "detector"])
+    table = table[table["arm"].isin(["", arm]) | ~table["detector"].isin(twice)]
+    rank = table["severity"].map({s: i for i, s in enumerate(SEVERITIES)})
+    order = table.assign(rank=rank).sort_values(["rank", "score"], ascending=[True, False], kind="stable")
+    return order.drop(columns="rank").reset_index(drop=True)
+
+
+def detectors_with_findings(audit: Any) -> list[str]:
+    """Detectors in the audit's order, the integrity gate first, that flagged something."""
+    seen = set(audit.findings.loc[audit.findings["flag"].astype(bool), "detector"])
+    return [d for d in dict.fromkeys(["integrity", *audit.detectors["detector"]]) if d in seen]
+
+
+def checks(audit: Any) -> pd.Series:
+    """Name of the integrity check -> ids of its items, as one text list per check."""
+    table = flagged(audit, "integrity")
+    names = [json.loads(e).get("check", "other") for e in table["evidence"]]
+    return (
+        table.groupby(pd.Series(names, index=table.index, dtype=object))["item"].agg(list)
+        if len(table)
+        else table["item"]
+    )
+
+
+def tier(audit: Any, name: str) -> pd.DataFrame:
+    """Findings of one consensus tier, with the number of voters."""
+    table = flagged(audit, "consensus_error")
+    facts = [json.loads(e) for e in table["evidence"]]
+    table = table.assign(tier=[f.get("tier", "") for f in facts], voters=[f.get("voters", 0) for f in facts])
+    return table[table["tier"] == name]
+
+
+def solved_blind(audit: Any) -> pd.DataFrame:
+    """Findings of items that every model answers without the image."""
+    table = flagged(audit, "visual_dependency")
+    facts = [json.loads(e) for e in table["evidence"]]
+    return table[[bool(f.get("total")) and f.get("B") == f.get("total") for f in facts]]
+
+
+def votes(evidence: str) -> str:
+    """``model A, model C``: the letters of each model, a dash for an abstention, ``""`` where there are none."""
+    cast = json.loads(evidence).get("votes", {})
+    return ", ".join(f"{m} {'–' if v in (ABSTENTION, '', None) else v}" for m, v in cast.items())
+
+
+def all_votes(audit: Any) -> dict[str, str]:
+    """Item -> votes of the full runs, for every item that the consensus detector judged."""
+    table = audit.findings[audit.findings["detector"] == "consensus_error"].drop_duplicates("item")
+    return {i: votes(e) for i, e in zip(table["item"], table["evidence"])}
+
+
+def facts_of(audit: Any) -> dict[str, dict[str, Any]]:
+    """Item -> question, options (letter, text), key, stratum; what the pool does not have is empty."""
+    names = [n for n in ("question", "key", "stratum") if n in audit.items]
+    options = audit.items["options"] if "options" in audit.items else [None] * len(audit.items)
+    out: dict[str, dict[str, Any]] = {}
+    for item, given, *rest in zip(audit.items["item"], options, *(audit.items[n] for n in names)):
+        texts = list(given) if isinstance(given, list | tuple | np.ndarray) else []
+        last = max((i for i, t in enumerate(texts) if t), default=-1)
+        facts = {n: "" if v is None or v is pd.NA or v != v else str(v) for n, v in zip(names, rest)}
+        shown = [(LETTERS[i], str(t)) for i, t in enumerate(texts[: last + 1]) if i < len(LETTERS)]
+        out[item] = {"question": "", "key": "", "stratum": "", "options": shown} | facts
+    return out
+
+
+def shortened(text: str, most: int = 160) -> str:
+    """One line of at most ``most`` characters, cut at its end."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def ids(items: Any, most: int = 12) -> str:
+    """The first ids, and how many more there are."""
+    names = [shortened(i, 40) for i in items]
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

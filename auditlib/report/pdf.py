@@ -1,0 +1,114 @@
+"""``report.pdf``: the same content set by typst from a fixed template; texts reach it as data, never as markup."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from auditlib.figures.glyphs import bundled_folder, drawable
+from auditlib.paths import RunPaths, atomic
+from auditlib.report.page import svg_size
+
+#: a word longer than this may be broken anywhere after STEP characters, else it would run out of its column
+LONG, STEP = 18, 8
+_BREAK = "\u200b"
+_TEMPLATE = Path(__file__).with_name("report.typ")
+
+
+def write_pdf(said: dict[str, Any], paths: RunPaths) -> Path:
+    """Set a report's content as PDF; needs no program beside the ``typst`` package, and no font of the machine."""
+    import typst
+
+    with tempfile.TemporaryDirectory(prefix="auditlib-") as holder:
+        folder = Path(holder)
+        shutil.copy(_TEMPLATE, folder / "report.typ")
+        said = said | {"sections": [s | {"blocks": [_block(b, paths, folder) for b in s["blocks"]]}
+                                    for s in said["sections"]]}  # fmt: skip
+        (folder / "report.json").write_text(json.dumps(_shown(said), ensure_ascii=False), encoding="utf-8")
+        data = typst.compile(str(folder / "report.typ"), root=holder, font_paths=[str(bundled_folder())],
+                             ignore_system_fonts=True, format="pdf")  # fmt: skip
+    with atomic(paths.report_pdf) as file:
+        file.write_bytes(data)
+    return paths.report_pdf
+
+
+def _shown(value: Any) -> Any:
+    """The content with every text made drawable: no invisible control, no character without a glyph."""
+    if isinstance(value, str):
+        return _breakable(drawable(value, system=False, newlines=True))
+    if isinstance(value, dict):
+        return {k: v if k in ("kind", "file", "tone", "role", "id") else _shown(v) for k, v in value.items()}
+    return [_shown(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _breakable(text: str) -> str:
+    """Text whose long words have places to break."""
+    if len(text) <= LONG or all(len(w) <= LONG for w in text.split()):
+        return text
+    return "".join(w if len(w) <= LONG else _spaced(w) for w in _pieces(text))
+
+
+def _pieces(text: str) -> list[str]:
+    out, word = [], ""
+    for c in text:
+        if c.isspace():
+            out += [word, c]
+            word = ""
+        else:
+            word += c
+    return [*out, word]
+
+
+def _spaced(word: str) -> str:
+    out, since = "", 0
+    for i, c in enumerate(word):
+        out, since = out + c, since + 1
+        rest = len(word) - i - 1
+        if (c in "/_,;=" and rest > 2 and since > 2) or (since >= STEP and rest >= 3 and c.isalnum() is False):
+            out, since = out + _BREAK, 0
+        elif since >= 2 * STEP and rest >= 3:
+            out, since = out + _BREAK, 0
+    return out
+
+
+def _block(block: dict[str, Any], paths: RunPaths, folder: Path) -> dict[str, Any]:
+    if block["kind"] == "figures":
+        return {"kind": "figures", "rows": _rows([_figure(f, paths, folder) for f in block["items"]])}
+    if block["kind"] == "table":
+        return block | {"widths": block["widths"] or _widths(block)}
+    return block
+
+
+def _figure(f: dict[str, Any], paths: RunPaths, folder: Path) -> dict[str, Any]:
+    for ending in ("svg", "png"):
+        file = paths.figures / f"{f['name']}.{ending}"
+        if file.exists():
+            shutil.copy(file, folder / file.name)
+            svg = file.with_suffix(".svg")
+            return f | {"file": file.name, "inches": round(svg_size(svg)[0], 3) if svg.exists() else 3.4}
+    return f | {"file": "", "inches": 3.4}
+
+
+def _rows(figures: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Figures in reading order, two narrow ones side by side."""
+    out: list[list[dict[str, Any]]] = []
+    for f in figures:
+        if out and len(out[-1]) == 1 and out[-1][0]["inches"] <= 4.0 and f["inches"] <= 4.0:
+            out[-1].append(f)
+        else:
+            out.append([f])
+    return out
+
+
+def _widths(block: dict[str, Any]) -> list[float]:
+    """As wide as the content; columns of words share what is left where a table would not fit."""
+    columns = list(zip(*block["rows"])) if block["rows"] else [() for _ in block["head"]]
+    need = [
+        max([len(str(v)) for v in c] + [max(map(len, h.split()), default=0)]) for c, h in zip(columns, block["head"])
+    ]
+    if sum(need) + 2 * len(need) <= 104:
+        return [0.0] * len(need)
+    return [float(min(n, 60)) if left and n > 14 else 0.0 for n, left in zip(need, block["left"])]
