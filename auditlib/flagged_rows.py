@@ -14,7 +14,7 @@ from auditlib.lookup import Lacking
 
 
 def flagged(audit: Any, most: int | None = 30) -> pd.DataFrame:
-    """The most suspicious items, one row each: worst severity first, then the highest score; votes where there are any."""
+    """The most suspicious items, one row each: worst severity first, then the highest score, with votes."""
     table = audit.findings[audit.findings["flag"]]
     table = table[table["arm"].isin(["", lookup.headline_arm(audit)]) | ~table["detector"].isin(_scored_twice(audit))]
     if not len(table):

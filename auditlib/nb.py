@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from auditlib import numerals
 from auditlib.errors import AuditError
-from auditlib.escape import html as escape
 from auditlib.params import Params, load_params
 from auditlib.paths import RunPaths, resolve
 
@@ -104,6 +103,13 @@ def readable(statistics: pd.DataFrame, *keys: str) -> pd.DataFrame:
     out["p from"] = statistics["p_method"].astype(object).fillna("")
     filled = [c for c in out if c in keys or (~out[c].isin(["", numerals.NONE])).any()]
     return out[filled].reset_index(drop=True)
+
+
+def escape(text: object) -> str:
+    """Text for HTML; imported late, since every command of the runner passes through :func:`start`."""
+    from auditlib.escape import html
+
+    return html(text)
 
 
 def _intervals(table: pd.DataFrame, low: str, high: str, show: Callable[[float], str]) -> list[str]:

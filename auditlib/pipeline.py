@@ -111,19 +111,15 @@ def run(
     Outcomes in the order of the jobs; a pool that was not started has no outcome.
     """
     workers = workers or min(len(jobs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
-    crew = _Crew(say)
+    crew = _Crew(say, keep_going)
     outcomes: dict[int, Outcome] = {}
     # Threads that each wait for one process: a pool that is killed takes no other with it.
     with ThreadPoolExecutor(max_workers=max(1, workers)) as executor:
         futures = {executor.submit(crew.run, job): i for i, job in enumerate(jobs)}
         try:
             for future in as_completed(futures):
-                outcome = future.result()
-                if outcome is None:
-                    continue
-                outcomes[futures[future]] = outcome
-                if outcome.code and not keep_going:
-                    crew.closed = True
+                if (outcome := future.result()) is not None:
+                    outcomes[futures[future]] = outcome
         except BaseException:
             crew.stop()
             raise
@@ -141,20 +137,30 @@ def _index(outputs: Path) -> None:
 class _Crew:
     """The worker processes of one run."""
 
-    def __init__(self, say: Callable[[str, str, str], None]):
-        self.say, self.closed = say, False
+    def __init__(self, say: Callable[[str, str, str], None], keep_going: bool):
+        self.say, self.keep_going, self.closed = say, keep_going, False
         self.alive: set[subprocess.Popen] = set()
         self.lock = threading.Lock()
 
     def run(self, job: Job) -> Outcome | None:
+        """Run one pool, or nothing once the crew has closed."""
+        if self.closed:
+            return None
+        outcome = self.work(job)
+        if outcome is not None and outcome.code:
+            self.closed = self.closed or not self.keep_going
+            self.say(outcome.pool, "", outcome.error)
+        return outcome
+
+    def work(self, job: Job) -> Outcome | None:
+        """One pool in a process of its own; None when the crew closed before it could start."""
         pool = start(job.params, job.outputs, job.overrides).paths.pool
         with self.lock:
             if self.closed:
                 return None
             process = subprocess.Popen(
-                WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True, encoding="utf-8", env=os.environ | THREADS,
-                start_new_session=True,
+                WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                encoding="utf-8", env=os.environ | THREADS, start_new_session=True,
             )  # fmt: skip
             self.alive.add(process)
         noise: list[str] = []
@@ -170,17 +176,15 @@ class _Crew:
                     outcome = Outcome(**event["outcome"] | {"ran": tuple(event["outcome"]["ran"])})
                 else:
                     self.say(pool, event["stage"], event["text"])
-            process.wait()
         except BrokenPipeError:
-            process.wait()
+            pass
         finally:
+            process.wait()
             with self.lock:
                 self.alive.discard(process)
         if outcome is None:
             reader.join(2)
             outcome = Outcome(pool, FAILED, _died(process.returncode, noise))
-        if outcome.code:
-            self.say(pool, "", outcome.error)
         return outcome
 
     def stop(self) -> None:

@@ -10,7 +10,6 @@ import pandas as pd
 
 from auditlib import escape, numerals
 
-
 #: in LaTeX, a longer text wraps and a longer table runs over pages
 LONG, MANY = 44, 40
 
@@ -114,8 +113,8 @@ def latex(name: str, title: str, columns: tuple[Column, ...], rows: list[list[st
     if not all(v.isascii() for r in rows for v, c in zip(r, columns) if c.left):
         lines.append("% holds text outside ASCII: XeLaTeX or LuaLaTeX, with a font that has it")
     if long:
-        lines += [f"{{\\small\n\\begin{{longtable}}{{{spec}}}", f"\\caption{{{caption}}}{label} \\\\", "\\toprule", *head,
-                  "\\endhead", *body, "\\bottomrule", "\\end{longtable}}"]  # fmt: skip
+        lines += [f"{{\\small\n\\begin{{longtable}}{{{spec}}}", f"\\caption{{{caption}}}{label} \\\\", "\\toprule",
+                  *head, "\\endhead", *body, "\\bottomrule", "\\end{longtable}}"]  # fmt: skip
     else:
         lines += ["\\begin{table}", "\\centering", f"\\caption{{{caption}}}", label,
                   *(["\\resizebox{\\linewidth}{!}{%"] if shrink else []), f"\\begin{{tabular}}{{{spec}}}", "\\toprule",
@@ -161,4 +160,6 @@ def html(title: str, columns: tuple[Column, ...], rows: list[list[str]], note: s
 
     caption = f"<caption>{escape.html(title)}</caption>"
     after = f'<p class="note">{escape.html(note)}</p>' if note else ""
-    return page(title, f'<div class="scroll"><table>{caption}\n{html_rows(columns, rows)}</table></div>{after}', kind="wide")
+    return page(
+        title, f'<div class="scroll"><table>{caption}\n{html_rows(columns, rows)}</table></div>{after}', kind="wide"
+    )

@@ -24,7 +24,7 @@ def taxonomy(audit: Any) -> pd.DataFrame:
 
 
 def detectors(audit: Any) -> pd.DataFrame:
-    """State of each detector, items judged and flagged by severity; the integrity gate on top where it found something."""
+    """State of each detector, items judged and flagged by severity; the integrity gate on top if it found any."""
     wanted = ["detector", "state", "reason", "judged", "flagged", *SEVERITIES]
     table = audit.detectors.copy()
     note = table["note"] if "note" in table else pd.Series("", index=table.index)
@@ -35,7 +35,7 @@ def detectors(audit: Any) -> pd.DataFrame:
         per = worst.drop_duplicates("item")["severity"].value_counts()
         row = {"detector": "integrity", "state": "run", "reason": "", "judged": len(audit.items), "flagged": per.sum()}
         table = pd.concat([pd.DataFrame([row | {s: per.get(s, 0) for s in SEVERITIES}]), table], ignore_index=True)
-    return table[wanted].astype({c: int for c in wanted[3:]})
+    return table[wanted].astype(dict.fromkeys(wanted[3:], int))
 
 
 def pools(audit: Any) -> pd.DataFrame:
@@ -93,7 +93,8 @@ def _headline(words: str, row: pd.Series, s: pd.DataFrame, **keys: str) -> dict[
     excess_low, excess_high = lookup.pool_range(s, str(row["metric"]), "excess", **keys)
     numbers = ("n", "estimate", "low", "high", "null", "excess", "excess_low", "excess_high", "p")
     return {"quantity": words, "arm": lookup.text(row, "arm"), **{c: value(row, c) for c in numbers}, "pool_low": low,
-            "pool_high": high, "pool_excess_low": excess_low, "pool_excess_high": excess_high, "unit": "share"}  # fmt: skip
+            "pool_high": high, "pool_excess_low": excess_low, "pool_excess_high": excess_high,
+            "unit": "share"}  # fmt: skip
 
 
 def strata(audit: Any) -> pd.DataFrame:

@@ -54,8 +54,8 @@ _ALL = (
            Column("null", "Null mean (%)", "pct"), Column("excess", "Excess (pp)", "pp"),
            _range("95% interval (pp)", "excess_low", "excess_high", "pp"), Column("p", "p", "p"),
            Column("p_method", "p from"), Column("p_monte_carlo", "p, random tables", "p")),
-          "Blind results permuted over all items; null mean in closed form. The last column repeats p by random tables, "
-          "(g + 1)/(N + 1)."),
+          "Blind results permuted over all items; null mean in closed form. The last column repeats p by random "
+          "tables, (g + 1)/(N + 1)."),
     Table("strata", "Official categories", table_rows.strata,
           (Column("stratum", "Category"), _N, Column("zero_gain", "Zero gain (%)", "pct"),
            Column("null", "Null (%)", "pct"), Column("excess", "Excess (pp)", "pp"),

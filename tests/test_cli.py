@@ -24,13 +24,10 @@ TINYSEE = ROOT / "auditlib/synth/data/tinysee"
 def in_process(monkeypatch):
     """Run pools in this process, so that a mistake in the files is met without starting another Python."""
 
-    def run(crew, job):
-        outcome = worker.run_pool(job, lambda stage, text: crew.say("", stage, text))
-        if outcome.code:
-            crew.say(outcome.pool, "", outcome.error)
-        return outcome
+    def work(crew, job):
+        return worker.run_pool(job, lambda stage, text: crew.say("", stage, text))
 
-    monkeypatch.setattr(pipeline._Crew, "run", run)
+    monkeypatch.setattr(pipeline._Crew, "work", work)
 
 
 def mistake(capsys, *words: str | Path) -> str:

@@ -295,6 +295,21 @@ def test_dry_run_names_files_reasons_and_time_and_writes_nothing(project, here):
     assert "runs: params: seed changed" in text and "as long as last time" in text
 
 
+def test_no_keep_going_starts_nothing_after_a_failure(project, monkeypatch):
+    for pool in ("b", "c"):
+        params(project, pool)
+    files = sorted((project / "params").glob("*.yaml"))
+
+    def work(crew, job):
+        return worker.Outcome(Path(job.params).stem, worker.FAILED, "no")
+
+    monkeypatch.setattr(pipeline._Crew, "work", work)
+    monkeypatch.setattr(pipeline, "_index", lambda outputs: None)
+    jobs = pipeline.jobs_for(files, root=project)
+    assert [o.pool for o in pipeline.run(jobs, workers=1, keep_going=True)] == ["a", "b", "c"]
+    assert [o.pool for o in pipeline.run(jobs, workers=1, keep_going=False)] == ["a"]
+
+
 # ------------------------------------------------------------------------------------- processes and their ends
 
 #: a runner over this project's params, with reading and reporting replaced, in a process of its own
@@ -354,6 +369,13 @@ def test_one_failing_pool_does_not_stop_the_other(processes):
     assert not (processes / "outputs/b/report.html").exists()
     assert pipeline.exit_code(outcomes) == 1
     assert THREADS["OMP_NUM_THREADS"] == "1"
+
+
+def test_worker_that_is_killed_is_one_failed_pool(processes):
+    kill = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
+    notebook(processes / "notebooks/10_audit.ipynb", kill)
+    [outcome] = pipeline.run(pipeline.jobs_for([processes / "params/a.yaml"], root=processes))
+    assert (outcome.code, outcome.error) == (1, "its process was ended by signal 9: out of memory?")
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to see processes")

@@ -55,7 +55,9 @@ def arm_shares(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         ax.hlines(y, part["low"], part["high"], color=colour, lw=1, alpha=0.7)
         ax.plot(part["estimate"], y, "o", color=colour, ms=4)
         for place, r in zip(y, part.itertuples()):
-            style.note(ax, 1.02, place, pct(r.estimate), transform=ax.get_yaxis_transform(), color=colour, clip_on=False)
+            style.note(
+                ax, 1.02, place, pct(r.estimate), transform=ax.get_yaxis_transform(), color=colour, clip_on=False
+            )
     style.row_names(ax, [CATEGORY_NAMES[n] for n in names])
     ax.set_xlim(left=0)
     style.percent_axis(ax, "x", "share of items (%)")
@@ -103,7 +105,9 @@ def prepare_flow(audit: Any) -> pd.DataFrame:
         alone = not lookup.has_blind(audit)
         raise Lacking("this pool has no blind run" if alone else "this pool has no second arm to compare with")
     ends = table["level"].astype(str).str.split(">", n=1, expand=True)
-    table = pd.DataFrame({"judged": ends[0].str.strip(), "parser": ends[1].str.strip(), "items": table["n"].astype(int)})
+    table = pd.DataFrame(
+        {"judged": ends[0].str.strip(), "parser": ends[1].str.strip(), "items": table["n"].astype(int)}
+    )
     every = pd.MultiIndex.from_product([CATEGORIES, CATEGORIES], names=["judged", "parser"])
     table = table.groupby(["judged", "parser"])["items"].sum().reindex(every, fill_value=0).reset_index()
     return table.assign(arm=next((a for a in lookup.arms(audit) if a != "judged"), "exact"))
@@ -133,7 +137,9 @@ def flow(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(f"category by {style.arm_name(str(frame['arm'].iloc[0]))}")
     ax.set_ylabel("category by the judge")
     changed = int(moved.sum())
-    style.legend_line(ax, [(f"{count(changed)} of {count(table.to_numpy().sum())} items change category", VERMILION, "")])
+    style.legend_line(
+        ax, [(f"{count(changed)} of {count(table.to_numpy().sum())} items change category", VERMILION, "")]
+    )
     return ax
 
 
@@ -153,7 +159,8 @@ def prepare_bounds(audit: Any) -> pd.DataFrame:
         pools = lookup.pool_range(audit.statistics, metric, arm=arm, policy=("wrong", ""))
         parts.append({"share": name, "arm": arm, "wrong": lookup.value(wrong), "policy_low": others.min(),
                       "policy_high": others.max(), "bound_low": lookup.value(bound, "low"),
-                      "bound_high": lookup.value(bound, "high"), "pool_low": pools[0], "pool_high": pools[1]})  # fmt: skip
+                      "bound_high": lookup.value(bound, "high"),
+                      "pool_low": pools[0], "pool_high": pools[1]})  # fmt: skip
     if not parts:
         raise Lacking("no abstention is known, so there is nothing to bound")
     return pd.DataFrame(parts)
@@ -164,11 +171,14 @@ def bounds(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Pale: what answers in place of the abstentions could make of each share; line: pools with one model left out."""
     ax = style.axes(ax, COLUMN, style.rows_height(len(frame), each=0.27))
     y = np.arange(len(frame))
-    ax.barh(y - 0.12, frame["bound_high"] - frame["bound_low"], left=frame["bound_low"], height=0.34, color=SKY, alpha=0.45)
+    ax.barh(
+        y - 0.12, frame["bound_high"] - frame["bound_low"], left=frame["bound_low"], height=0.34, color=SKY, alpha=0.45
+    )
     ranged = frame["policy_high"] > frame["policy_low"]
     if ranged.any():
-        ax.barh(y[ranged] - 0.12, (frame["policy_high"] - frame["policy_low"])[ranged], left=frame["policy_low"][ranged],
-                height=0.34, color=BLUE, alpha=0.45)  # fmt: skip
+        some = frame[ranged]
+        width = some["policy_high"] - some["policy_low"]
+        ax.barh(y[ranged] - 0.12, width, left=some["policy_low"], height=0.34, color=BLUE, alpha=0.45)
     ax.hlines(y + 0.22, frame["pool_low"], frame["pool_high"], color=AMBER, lw=2)
     ax.plot(frame["wrong"], y - 0.12, "o", color=BLUE, ms=4.5)
     for place, r in zip(y, frame.itertuples()):

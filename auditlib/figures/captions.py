@@ -44,16 +44,16 @@ def no_gain(frame: pd.DataFrame) -> str:
     n, last = frame["n"].sum(), frame["level"].max()
     none, every = frame.loc[frame["level"] == 0, "n"].sum(), frame.loc[frame["level"] == last, "n"].sum()
     return (f"The {count(n)} zero-gain items by the number of models that are right, in both runs alike. "
-            f"On {count(none)} every model is wrong both ways, which is shared failure; on {count(every)} every model is "
-            "right without the image.")  # fmt: skip
+            f"On {count(none)} every model is wrong both ways, which is shared failure; on {count(every)} every model "
+            "is right without the image.")  # fmt: skip
 
 
 def excess_composition(frame: pd.DataFrame) -> str:
     top = frame.loc[frame["excess"].idxmax()]
     where = " inside the official categories" if frame["null_kind"].iloc[0] == "within" else ""
     return ("Share of items in each tie F = B = k (bars) against the share expected if full and blind runs were not "
-            f"linked item by item{where} (lines). The largest surplus, {points(top['excess'])}, is at k = {top['level']}; "
-            f"all levels together make {points(frame['excess'].sum())}.")  # fmt: skip
+            f"linked item by item{where} (lines). The largest surplus, {points(top['excess'])}, is at k = "
+            f"{top['level']}; all levels together make {points(frame['excess'].sum())}.")  # fmt: skip
 
 
 def strata_excess(frame: pd.DataFrame) -> str:
@@ -62,9 +62,9 @@ def strata_excess(frame: pd.DataFrame) -> str:
     sure = int((part["q"] < 0.05).sum())
     bars = "" if part["excess_low"].notna().all() else " Categories under 50 items have no interval."
     return (f"Zero-gain excess of each official category over its own null, with 95% intervals; filled dots: q < .05 "
-            f"(Benjamini-Hochberg; {sure} of {len(part)}). Largest: {top['stratum']} ({points(top['excess'])}); smallest: "
-            f"{low['stratum']} ({points(low['excess'])}). Below the line: all items, permuted inside the categories and "
-            f"pooled.{bars}")  # fmt: skip
+            f"(Benjamini-Hochberg; {sure} of {len(part)}). Largest: {top['stratum']} ({points(top['excess'])}); "
+            f"smallest: {low['stratum']} ({points(low['excess'])}). Below the line: all items, permuted inside the "
+            f"categories and pooled.{bars}")  # fmt: skip
 
 
 def strata_unanimous(frame: pd.DataFrame) -> str:
@@ -90,8 +90,9 @@ def disagreements(frame: pd.DataFrame) -> str:
     top = frame.loc[total.idxmax()]
     if not total.sum():
         return "Judge and parser score every reply of every model alike."
-    return (f"Model-item pairs that the judge and the letter parser score differently: {count(total.sum())}, of which "
-            f"{count(total.max())} come from {top['model']}. {clean} of {len(frame)} models have none.")  # fmt: skip
+    share = "all" if total.max() == total.sum() else f"{count(total.max())} of them"
+    return (f"Model-item pairs that the judge and the letter parser score differently: {count(total.sum())}, {share} "
+            f"from {top['model']}. {clean} of {len(frame)} models have none.")  # fmt: skip
 
 
 def flow(frame: pd.DataFrame) -> str:
@@ -108,8 +109,8 @@ def bounds(frame: pd.DataFrame) -> str:
         r = zero.iloc[0]
         tail = f" Zero gain: {percent(r['wrong'])}, attainable {interval(r['bound_low'], r['bound_high'])}%"
         tail += f", pools {span(r['pool_low'], r['pool_high'])}%." if pd.notna(r["pool_low"]) else "."
-    return (f"Each share with abstentions counted wrong (dots; {_arm(frame)}), the range that real answers in their place "
-            f"could give (pale bars), and the range over pools with one model left out (lines).{tail}")  # fmt: skip
+    return (f"Each share with abstentions counted wrong (dots; {_arm(frame)}), the range that real answers in "
+            f"their place could give (pale bars), and the range over pools with one model left out (lines).{tail}")  # fmt: skip
 
 
 def pool_size(frame: pd.DataFrame) -> str:
@@ -118,9 +119,9 @@ def pool_size(frame: pd.DataFrame) -> str:
         return "Zero-gain share by the number of models: median over subsets, and the range."
     a, b = raw.iloc[0], raw.iloc[-1]
     c, d = excess.iloc[0], excess.iloc[-1]
-    return (f"Median over subsets of models, with the range. From {a['models']} to {b['models']} models the raw share goes "
-            f"from {percent(a['estimate'])} to {percent(b['estimate'])} and the excess from {points(c['estimate'])} to "
-            f"{points(d['estimate'])}: neither is a property of the benchmark alone.")  # fmt: skip
+    return (f"Median over subsets of models, with the range. From {a['models']} to {b['models']} models the raw share "
+            f"goes from {percent(a['estimate'])} to {percent(b['estimate'])} and the excess from "
+            f"{points(c['estimate'])} to {points(d['estimate'])}: neither is a property of the benchmark alone.")  # fmt: skip
 
 
 def profile(frame: pd.DataFrame) -> str:

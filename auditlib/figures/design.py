@@ -41,7 +41,8 @@ def prepare_roc(audit: Any) -> pd.DataFrame:
     table = pd.DataFrame({"threshold": np.r_[np.nan, levels], "false_positive_rate": np.r_[0, hits[:, 0]],
                           "true_positive_rate": np.r_[0, hits[:, 1]]})  # fmt: skip
     return table.assign(positive=positive, auc=lookup.value(row), low=lookup.value(row, "low"),
-                        high=lookup.value(row, "high"), n_positive=int(target.sum()), n_negative=int((~target).sum()))  # fmt: skip
+                        high=lookup.value(row, "high"), n_positive=int(target.sum()),
+                        n_negative=int((~target).sum()))  # fmt: skip
 
 
 @styled
@@ -70,7 +71,9 @@ def prepare_design_excess(audit: Any) -> pd.DataFrame:
         raise Lacking(NO_DESIGN if lookup.has_blind(audit) else "this pool has no blind run")
     table = table.assign(label=table["stratum"].str.removeprefix("design:"))
     wanted = ["label", "n", "estimate", "null", "excess", "excess_low", "excess_high", "p"]
-    return table.reindex(columns=wanted).sort_values(["excess", "label"], ascending=[False, True]).reset_index(drop=True)
+    return (
+        table.reindex(columns=wanted).sort_values(["excess", "label"], ascending=[False, True]).reset_index(drop=True)
+    )
 
 
 @styled

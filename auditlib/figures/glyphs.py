@@ -93,4 +93,4 @@ def short(text: object, width: int = 34) -> str:
     if len(line) <= width:
         return line
     head = (width - 1) * 3 // 5
-    return f"{line[:head].rstrip()}…{line[len(line) - (width - 1 - head):].lstrip()}"
+    return f"{line[:head].rstrip()}…{line[len(line) - (width - 1 - head) :].lstrip()}"

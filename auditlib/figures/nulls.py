@@ -151,7 +151,9 @@ def null_distribution(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     style.percent_axis(ax, "x", "zero-gain share (% of items)")
-    style.legend_line(ax, [(f"observed {percent(observed)}", VERMILION, "━"), ("random tables", GREY), ("mean", INK, "━")])
+    style.legend_line(
+        ax, [(f"observed {percent(observed)}", VERMILION, "━"), ("random tables", GREY), ("mean", INK, "━")]
+    )
     return ax
 
 

@@ -36,12 +36,13 @@ def prepare_pipeline(audit: Any) -> pd.DataFrame:
         ("Detect", [f"{int(run.sum())} of {len(run)} detectors run",
                     f"arms: {', '.join(arms)}" if arms else "no scored arm"]),
         ("Report", [f"{plural(steps['severities'].get(s, 0), 'item')} {s}" for s in SEVERITIES[:3]]),
-        ("Act", ["review flagged items", "mend keys and options", "quote the excess" if blind else "add the blind run"]),
+        ("Act", ["review flagged items", "mend keys and options",
+                 "quote the excess" if blind else "add the blind run"]),
     ]  # fmt: skip
-    return pd.DataFrame(
-        [{"step": i + 1, "title": title, "line": line, "tone": "missing" if line in ("no blind run", "add the blind run") else "plain"}
-         for i, (title, lines) in enumerate(boxes) for line in lines]
-    )  # fmt: skip
+    rows = [(i + 1, title, line) for i, (title, lines) in enumerate(boxes) for line in lines]
+    table = pd.DataFrame(rows, columns=["step", "title", "line"])
+    table["tone"] = table["line"].map({"no blind run": "missing", "add the blind run": "missing"}).fillna("plain")
+    return table
 
 
 @styled
@@ -68,7 +69,9 @@ def pipeline(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
                         arrowprops={"arrowstyle": "-|>", "lw": 0.9, "color": MUTED, "mutation_scale": 8,
                                     "shrinkA": 0, "shrinkB": 0})  # fmt: skip
     if "no blind run" in set(frame["line"]):
-        style.note(ax, 0.06, -0.09, "without blind runs, what the image adds is not measured", color="#a05a00", fontsize=6.5)
+        style.note(
+            ax, 0.06, -0.09, "without blind runs, what the image adds is not measured", color="#a05a00", fontsize=6.5
+        )
     total = len(steps) * (width + gap) - gap
     ax.set(xlim=(-0.02, total + 0.02), ylim=(-0.16 if "no blind run" in set(frame["line"]) else -0.02, tall + 0.02))
     ax.axis("off")

@@ -79,7 +79,9 @@ def profile(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """One row per model: its full run on the left, its blind run on the right, split by outcome."""
     names = list(dict.fromkeys(frame["model"]))
     shown = [c for c in ("full", "blind") if (frame["condition"] == c).any()]
-    ax = style.axes(ax, WIDE if len(shown) > 1 else COLUMN, style.rows_height(len(names), each=0.2, room=0.7, least=1.2))
+    ax = style.axes(
+        ax, WIDE if len(shown) > 1 else COLUMN, style.rows_height(len(names), each=0.2, room=0.7, least=1.2)
+    )
     for j, condition in enumerate(shown):
         part = frame[frame["condition"] == condition].set_index("model").reindex(names)
         left = np.full(len(names), 1.12 * j)
@@ -168,7 +170,9 @@ def prepare_letters(audit: Any) -> pd.DataFrame:
     said = said.assign(level=said["level"].str.removesuffix(" full"))
     range_ = said.groupby("level")["estimate"].agg(["min", "median", "max"]).add_prefix("models_")
     test = lookup.one(audit.statistics, "key_position")
-    table = key[["level", "n", "estimate", "null"]].rename(columns={"level": "letter", "estimate": "key", "null": "expected"})
+    table = key[["level", "n", "estimate", "null"]].rename(
+        columns={"level": "letter", "estimate": "key", "null": "expected"}
+    )
     table = table.join(range_, on="letter")
     return table.assign(p=lookup.value(test, "p")).sort_values("letter").reset_index(drop=True)
 
@@ -188,5 +192,7 @@ def letters(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     style.percent_axis(ax, "y", "share (%)")
     style.grid(ax, "y")
     entries = [("keys", PALE), ("uniform over options shown", INK, "━")]
-    style.legend_line(ax, [*entries, ("models' letters", BLUE, "●")] if frame["models_median"].notna().any() else entries)
+    style.legend_line(
+        ax, [*entries, ("models' letters", BLUE, "●")] if frame["models_median"].notna().any() else entries
+    )
     return ax

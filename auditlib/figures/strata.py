@@ -47,7 +47,7 @@ def prepare_strata_excess(audit: Any) -> pd.DataFrame:
     table = pd.concat([table, *total], ignore_index=True)
     wanted = ["stratum", "kind", "arm", "n", "estimate", "null", "excess", "excess_low", "excess_high", "p", "q"]
     table = table.reindex(columns=wanted)
-    return table.astype({c: float for c in wanted[3:]})
+    return table.astype(dict.fromkeys(wanted[3:], float))
 
 
 @styled
@@ -60,7 +60,9 @@ def strata_excess(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.hlines(y, frame["excess_low"], frame["excess_high"], color=np.where(parts, BLUE, INK), lw=1.1, alpha=0.7)
     sure = np.where(parts, frame["q"].to_numpy(float) < 0.05, frame["p"].to_numpy(float) < 0.05)
     colours = np.where(parts, BLUE, INK)
-    ax.scatter(frame["excess"], y, s=20, c=np.where(sure, colours, "white"), edgecolors=colours, linewidths=0.9, zorder=3)
+    ax.scatter(
+        frame["excess"], y, s=20, c=np.where(sure, colours, "white"), edgecolors=colours, linewidths=0.9, zorder=3
+    )
     for place, r in zip(y, frame.itertuples()):
         style.note(ax, 1.02, place, pp(r.excess), transform=ax.get_yaxis_transform(), ha="left", clip_on=False)
     if (~parts).any():

@@ -86,7 +86,9 @@ def rows_height(n: int, *, each: float = 0.19, room: float = 0.62, least: float 
 def row_names(ax: Axes, names: Sequence[str], *, positions: Sequence[float] | None = None, width: int = 30) -> None:
     """Names down the y axis, first on top, without tick marks; foreign names are drawn literally."""
     positions = list(range(len(names))) if positions is None else list(positions)
-    ax.set_yticks(positions, ["\n".join(glyphs.short(part, width) for part in n.split("\n")) for n in names], parse_math=False)
+    ax.set_yticks(
+        positions, ["\n".join(glyphs.short(part, width) for part in n.split("\n")) for n in names], parse_math=False
+    )
     ax.tick_params(axis="y", length=0)
     if positions:
         ax.set_ylim(max(positions) + 0.6, min(positions) - 0.6)
@@ -122,7 +124,13 @@ def legend_line(ax: Axes, entries: Sequence[tuple[str, str] | tuple[str, str, st
     """
     alone = len(ax.figure.axes) == 1
     ax.set_title(" ", fontsize=7, pad=lift)  # keeps the room; the words themselves take no part in the layout
-    offset = {"textcoords": "offset points", "fontsize": 7, "parse_math": False, "va": "bottom", "annotation_clip": False}
+    offset = {
+        "textcoords": "offset points",
+        "fontsize": 7,
+        "parse_math": False,
+        "va": "bottom",
+        "annotation_clip": False,
+    }
     previous = None
     for words, colour, *rest in entries:
         for text, ink, gap in ((rest[0] if rest else "■", colour, 9), (glyphs.drawable(words), INK, 2.5)):

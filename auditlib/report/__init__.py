@@ -8,7 +8,7 @@ from auditlib.paths import RunPaths
 
 
 def write_report(paths: RunPaths) -> list[Path]:
-    """Write ``report.html`` and ``report.pdf`` from the saved audit, and the figures beside it.
+    """Write ``report.html`` and ``report.pdf`` from the saved audit and the figures beside it.
 
     Returns
     -------
@@ -22,8 +22,12 @@ def write_report(paths: RunPaths) -> list[Path]:
     """
     from auditlib.outputs import load_audit
     from auditlib.report.content import content
+    from auditlib.report.flagged import write_flagged
     from auditlib.report.html import write_html
     from auditlib.report.pdf import write_pdf
 
-    said = content(load_audit(paths), paths)
+    audit = load_audit(paths)
+    if not paths.flagged.exists():  # the report sends its readers there
+        write_flagged(audit, paths)
+    said = content(audit, paths)
     return [write_html(said, paths), write_pdf(said, paths)]

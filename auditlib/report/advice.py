@@ -40,7 +40,8 @@ def _mend(audit: Any) -> list[list[Run]]:
     for check, words in MEND.items():
         if check in found.index:
             items = list(dict.fromkeys(found[check]))
-            out.append([b(f"{words}: {_items(items)}. "), f"Items {flags.ids(items)}. The files themselves prove it; every "
+            out.append([b(f"{words}: {_items(items)}. "), f"Items {flags.ids(items)}. The files themselves prove "
+                                                          "it; every "
                         "score on these items is void until then. A spreadsheet reader that takes the word None for an "
                         "empty cell is a common cause." if check == "lost_option" else f"Items {flags.ids(items)}. The "
                         "files themselves prove it."])  # fmt: skip
@@ -49,7 +50,8 @@ def _mend(audit: Any) -> list[list[Run]]:
         sure = twins[twins["severity"] == "high"]
         out.append([b(f"Tell near-duplicate options apart: {_items(twins['item'].unique())}. "),
                     f"Items {flags.ids(twins['item'].unique())}."
-                    + (f" In {count(len(sure))} of them the key stands beside an equal option." if len(sure) else "")])  # fmt: skip
+                    + (f" In {count(len(sure))} of them the key stands beside an equal "
+                       "option." if len(sure) else "")])  # fmt: skip
     return out
 
 
@@ -65,12 +67,14 @@ def _review(audit: Any) -> list[list[Run]]:
             else ""
         )
         voters = f" {count(len(strong))} of the unanimous ones have three voters or more." if len(unanimous) else ""
-        out.append([b(f"{first}{then}. "), f"Start with {flags.ids([*strong['item'], *high['item']])}.{voters} A person who "
+        out.append([b(f"{first}{then}. "), f"Start with {flags.ids([*strong['item'], *high['item']])}.{voters} A "
+                                           "person who "
                     "sees the image decides; agreement of models does not, because their mistakes are correlated",
                     _same(audit), ". Votes and options are in ", link("flagged.md"), "."])  # fmt: skip
     solved = flags.solved_blind(audit)
     if len(solved):
-        out.append([b(f"Rewrite or replace what needs no image: {_items(solved['item'])}. "), "Every model answers them "
+        out.append([b(f"Rewrite or replace what needs no image: {_items(solved['item'])}. "), "Every model answers "
+                                                                                              "them "
                     f"without it: {flags.ids(solved['item'])}."])  # fmt: skip
     return out
 
@@ -90,7 +94,8 @@ def _quote(audit: Any) -> list[list[Run]]:
     if r is None:
         return []
     if outside_range(audit):
-        return [[b("Do not quote the excess as a finding. "), "Items lie outside the calibrated range; say so wherever a "
+        return [[b("Do not quote the excess as a finding. "), "Items lie outside the calibrated range; say so "
+                                                              "wherever a "
                  "number of this report is used."]]  # fmt: skip
     ends = span(*pool_range(audit.statistics, "zero_gain_share", "excess", arm=audit.arm, policy="wrong",
                             null_kind=r["null_kind"]), pp)  # fmt: skip
@@ -98,22 +103,27 @@ def _quote(audit: Any) -> list[list[Run]]:
     ci = interval(r["excess_low"], r["excess_high"], pp)
     where = "within categories" if r["null_kind"] == "within" else "pooled, no categories known"
     return [[b("Quote the excess, not the share: "), f"{points(r['excess'])} {where}"
-             f"{' ' + ci if ci != NONE else ', no interval'}, {p_says(r['p'])}{pools}; name the models with it."]]  # fmt: skip
+             f"{' ' + ci if ci != NONE else ', no interval'}, {p_says(r['p'])}{pools}; name the models with "
+             "it."]]  # fmt: skip
 
 
 def _pool(audit: Any, command: str) -> list[list[Run]]:
     out: list[list[Run]] = []
     if not audit.has_blind:
-        out.append([b("Make the blind run "), "with the toolkit (images removed, text unchanged), lay its files beside the "
+        out.append([b("Make the blind run "), "with the toolkit (images removed, text unchanged), lay its files "
+                                              "beside the "
                     "full runs as ", code("MODEL_blind"), ", and run ", code(command), " again."])  # fmt: skip
     n = len(audit.models)
     if n < FEW_MODELS:
         why = "a vote needs two" if n < 2 else "shares and excess still move when one is left out"
-        out.append([b("Add models. "), f"{count(n)} {'is' if n == 1 else 'are'} few: {why}. Models of other families add "
+        out.append([b("Add models. "), f"{count(n)} {'is' if n == 1 else 'are'} few: {why}. Models of other "
+                                       "families add "
                     "most, since errors within a family are alike."])  # fmt: skip
     if audit.steps["strata"] < 2:
-        out.append([b("Give the official categories. "), "Without them a difference in difficulty between kinds of items "
-                    "looks like item-level ties: name their column as ", code("stratum"), " in the params."])  # fmt: skip
+        out.append([b("Give the official categories. "), "Without them a difference in difficulty between kinds of "
+                                                         "items "
+                    "looks like item-level ties: name their column as ", code("stratum"), " in the "
+                                                                                          "params."])  # fmt: skip
     for d in audit.detectors[audit.detectors["state"] != "run"].itertuples():
         if d.detector != "visual_dependency" or audit.has_blind:
             out.append([b(f"{flags.WORDS.get(d.detector, d.detector)}: not run. "), f"{str(d.reason).capitalize()}."])
@@ -126,15 +136,19 @@ def _scoring(audit: Any) -> list[list[Run]]:
     lost = lost[lost["estimate"] >= MUCH]
     if len(lost):
         who = "; ".join(f"{m} {percent(e)}" for m, e in zip(lost["models"], lost["estimate"]))
-        out.append([b("Look at models that do not answer without the image: "), f"{who} of the blind replies name no option. "
-                    "They count as wrong, which makes items look visually dependent: compare the pool without them."])  # fmt: skip
+        out.append([b("Look at models that do not answer without the image: "), f"{who} of the blind replies name "
+                                                                                "no option. "
+                    "They count as wrong, which makes items look visually dependent: compare the pool without "
+                    "them."])  # fmt: skip
     n = sum(v for k, v in verdict_sources(audit).items() if k in ("random_fill", "cache_stale"))
     if n:
-        out.append([b("Judge again. "), f"{count(n)} verdicts were filled at random or come from a stale cache. They count "
+        out.append([b("Judge again. "), f"{count(n)} verdicts were filled at random or come from a stale cache. "
+                                        "They count "
                     "as abstentions here, but the toolkit’s own scores hold them."])  # fmt: skip
     changed = one(s, "category_changed")
     if changed is not None and changed["estimate"] >= 0.05:
-        out.append([b("State the scoring. "), f"{percent(changed['estimate'])} of the items change category when the judge "
+        out.append([b("State the scoring. "), f"{percent(changed['estimate'])} of the items change category when "
+                                              "the judge "
                     "is replaced by the parser."])  # fmt: skip
     warned = audit.coverage[
         audit.coverage["what"].eq("warning") & ~audit.coverage["reason"].str.contains("random letter")

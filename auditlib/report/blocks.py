@@ -35,7 +35,7 @@ def link(text: str) -> Run:
 
 
 def p(*parts: Run, role: str = "") -> Block:
-    """A paragraph; role ``lede`` or ``note``."""
+    """A paragraph; role ``lede``, ``note``, or ``intro`` (kept with what follows)."""
     return {"kind": "p", "runs": runs(*parts), "role": role}
 
 

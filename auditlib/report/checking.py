@@ -1,4 +1,4 @@
-"""Auditing the audit: could it have made its findings itself? And, where the answer is known, does it find it?"""
+"""Auditing the audit: could it have made its findings itself?"""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from auditlib import lookup
 from auditlib.extract import RULES
 from auditlib.frames import ABSTENTION
 from auditlib.lookup import one, value
-from auditlib.numerals import count, general, p_says, percent, span
-from auditlib.paths import RunPaths
+from auditlib.numerals import count, p_says, percent, span
 from auditlib.report.advice import verdict_sources
-from auditlib.report.blocks import Block, Run, Section, b, h3, p, section, table, ul
-from auditlib.report.exhibits import made
+from auditlib.report.blocks import Block, Run, Section, b, p, section, table, ul
 from auditlib.summary import headline_row
 
 SOURCES = {
-    "regex": "matched by the toolkit without a model", "llm": "given by the judge", "exact_fallback": "exact match after "
-    "the judge failed", "random_fill": "filled at random after the judge failed", "cache_stale": "from a stale cache",
-    "recomputed": "computed again", "human": "given by a person", "unknown": "of unknown origin",
-}  # fmt: skip
+    "regex": "matched by the toolkit without a model",
+    "llm": "given by the judge",
+    "exact_fallback": "exact match after the judge failed",
+    "random_fill": "filled at random after the judge failed",
+    "cache_stale": "from a stale cache",
+    "recomputed": "computed again",
+    "human": "given by a person",
+    "unknown": "of unknown origin",
+}
 
 
 def checking(audit: Any) -> Section:
@@ -35,9 +38,14 @@ def checking(audit: Any) -> Section:
         _one_scalar(audit),
         _back_filling(audit),
     ]
-    return section("checks", "Auditing the audit",
-                   p("An audit can manufacture its findings. These are the known ways, and what this pool’s files say."),
-                   ul(items), _rules(audit), _halves(audit))  # fmt: skip
+    return section(
+        "checks",
+        "Auditing the audit",
+        p("An audit can manufacture its findings. These are the known ways, and what this pool’s files say."),
+        ul(items),
+        _rules(audit),
+        _halves(audit),
+    )
 
 
 def _no_op(audit: Any) -> list[Run]:
@@ -49,8 +57,11 @@ def _no_op(audit: Any) -> list[Run]:
     refused = lookup.rows(s, "blind_refused_rate", stratum="all")
     said = refused[refused["estimate"] > 0]
     if len(said):
-        out.append("Blind replies that say no image is there, or decline: "
-                   + ", ".join(f"{m} {percent(e)}" for m, e in zip(said["models"], said["estimate"])) + ". ")  # fmt: skip
+        out.append(
+            "Blind replies that say no image is there, or decline: "
+            + ", ".join(f"{m} {percent(e)}" for m, e in zip(said["models"], said["estimate"]))
+            + ". "
+        )
     elif len(refused):
         out.append("No blind reply says that an image is missing. ")
     else:
@@ -90,35 +101,55 @@ def _extraction(audit: Any) -> list[Run]:
         return [head, "Judge and parser score every reply alike."]
     who = table_[table_["n"] > 0].sort_values("n", ascending=False, kind="stable")
     clean = len(table_) - len(who)
-    text = (f"Judge and parser score {count(total)} model-item pairs differently: "
-            + ", ".join(f"{m} {count(n)}" for m, n in zip(who["models"], who["n"]))
-            + (f"; {count(clean)} of {count(len(table_))} models have none. " if clean else ". "))  # fmt: skip
+    text = (
+        f"Judge and parser score {count(total)} model-item pairs differently: "
+        + ", ".join(f"{m} {count(n)}" for m, n in zip(who["models"], who["n"]))
+        + (f"; {count(clean)} of {count(len(table_))} models have none. " if clean else ". ")
+    )
     changed = one(audit.statistics, "category_changed")
     if changed is not None:
         text += f"{count(changed['n'])} items ({percent(changed['estimate'])}) change category. "
     others = [a for a in lookup.arms(audit) if a != audit.arm]
     mine = headline_row(audit)
     for arm in others if mine is not None else []:
-        row = one(audit.statistics, "zero_gain_share", arm=arm, null_kind=mine["null_kind"], models="all", stratum="all",
-                  policy="wrong")  # fmt: skip
+        row = one(
+            audit.statistics,
+            "zero_gain_share",
+            arm=arm,
+            null_kind=mine["null_kind"],
+            models="all",
+            stratum="all",
+            policy="wrong",
+        )
         if row is not None:
-            text += (f"Zero gain: {percent(mine['estimate'])} under {audit.arm}, {percent(row['estimate'])} under {arm} "
-                     f"({p_says(row['p'])}). ")  # fmt: skip
+            text += (
+                f"Zero gain: {percent(mine['estimate'])} under {audit.arm}, {percent(row['estimate'])} under "
+                f"{arm} "
+                f"({p_says(row['p'])}). "
+            )
     return [head, text]
 
 
 def _scoring(audit: Any) -> list[Run]:
     head, sources = b("Who scored, and faithfully? "), verdict_sources(audit)
     if not sources:
-        return [head, "No judge took part: replies are scored by reading their letters" if audit.responses is not None else
-                "The pool came as right or wrong; who decided that is not in its files", "."]  # fmt: skip
+        return [
+            head,
+            "No judge took part: replies are scored by reading their letters"
+            if audit.responses is not None
+            else "The pool came as right or wrong; who decided that is not in its files",
+            ".",
+        ]
     judges = sorted({str(j) for j in audit.judgements["judge"].dropna().unique()} - {""})
     named = ", ".join(judges) or audit.provenance.get("judge") or "not named in the files"
     parts = [f"{count(n)} {SOURCES.get(k, k)}" for k, n in sources.items()]
     text = f"Judge: {named}. Of {count(sum(sources.values()))} verdicts, {', '.join(parts)}. "
     bad = sources.get("random_fill", 0) + sources.get("cache_stale", 0)
-    text += ("Those filled at random or stale are abstentions here, never answers." if bad else
-             "None was filled at random or taken from a stale cache.")  # fmt: skip
+    text += (
+        "Those filled at random or stale are abstentions here, never answers."
+        if bad
+        else "None was filled at random or taken from a stale cache."
+    )
     return [head, text]
 
 
@@ -127,9 +158,13 @@ def _pairing(audit: Any) -> list[Run]:
     n = f"{count(joined['n'].iloc[0])} {joined['reason'].iloc[0]}" if len(joined) else "runs are joined"
     out: list[Run] = [b("Is the pairing kept where it must be? "), f"Runs are joined by item id, never by row: {n}. "]
     if audit.has_blind:
-        out.append("The null applies one permutation of item ids to the blind results of all models, so agreement between "
-                   "models and every accuracy are kept and only the link from full to blind is cut. Intervals draw whole "
-                   f"items{', in clusters of one image' if audit.steps['clusters'] else ''}.")  # fmt: skip
+        out.append(
+            "The null applies one permutation of item ids to the blind results of all models, so agreement "
+            "between "
+            "models and every accuracy are kept and only the link from full to blind is cut. Intervals draw "
+            "whole "
+            f"items{', in clusters of one image' if audit.steps['clusters'] else ''}."
+        )
     return out
 
 
@@ -139,10 +174,16 @@ def _one_scalar(audit: Any) -> list[Run]:
         return [head, "There is no headline number to take apart."]
     parts = lookup.rows(audit.statistics, "zero_gain_composition", arm=audit.arm, null_kind=r["null_kind"])
     parts = parts.assign(k=parts["level"].astype(int)).sort_values("k")
-    said = "; ".join(f"{k} right: {count(n)} items ({percent(e)}, expected {percent(x)})" for k, n, e, x in
-                     zip(parts["k"], parts["n"], parts["estimate"], parts["null"]))  # fmt: skip
-    return [head, f"The headline is broken down by category, by smaller pools and by how many models are right both ways: "
-            f"{said}."]  # fmt: skip
+    said = "; ".join(
+        f"{k} right: {count(n)} items ({percent(e)}, expected {percent(x)})"
+        for k, n, e, x in zip(parts["k"], parts["n"], parts["estimate"], parts["null"])
+    )
+    return [
+        head,
+        "The headline is broken down by category, by smaller pools and by how many models are right both "
+        "ways: "
+        f"{said}.",
+    ]
 
 
 def _back_filling(audit: Any) -> list[Run]:
@@ -166,8 +207,10 @@ def _rules(audit: Any) -> Block | None:
     sizes = rule.groupby([unread, rule]).size().reset_index(name="n")
     sizes.columns = ["unread", "rule", "n"]
     sizes = sizes.sort_values(["unread", "n"], ascending=[True, False], kind="stable")
-    rows = [["abstention" if u else "read", str(r), _sentence(str(r), told), count(n), percent(n / len(replies))]
-            for u, r, n in sizes.itertuples(index=False)]  # fmt: skip
+    rows = [
+        ["abstention" if u else "read", str(r), _sentence(str(r), told), count(n), percent(n / len(replies))]
+        for u, r, n in sizes.itertuples(index=False)
+    ]
     return table(
         "extraction",
         "Rules that read the replies",
@@ -192,73 +235,12 @@ def _halves(audit: Any) -> Block | None:
     row = one(audit.statistics, "split_half_difference", arm=audit.arm)
     if row is None:
         return None
-    return p(b("Split halves. "), f"In {count(row['n'])} random halvings of the items the pooled excess of the two halves "
-             f"differs by {percent(row['estimate']).rstrip('%')} pp (median); halves of a table drawn from the fitted law "
-             f"would differ by {percent(value(row, 'null')).rstrip('%')} pp "
-             f"({span(row['low'], row['high'])} in 95% of cases).")  # fmt: skip
-
-
-def known(audit: Any, paths: RunPaths) -> Section | None:
-    """The section ``known``: planted truth or published numbers beside the audit's; None where there are none."""
-    truth, published = (_read(paths.folder / f"{stem}.csv") for stem in ("truth", "published"))
-    if truth is None and published is None:
-        return None
-    return section("known", "Known answers", *(_truth(truth) if truth is not None else []),
-                   *(_published(published) if published is not None else []))  # fmt: skip
-
-
-def _read(path: Any) -> pd.DataFrame | None:
-    return pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else None
-
-
-def _truth(frame: pd.DataFrame) -> list[Block]:
-    found, items = (pd.to_numeric(frame[c]).sum() for c in ("found", "items"))
-    also = int(pd.to_numeric(frame["also"]).sum())
-    rows = [[r.planted.replace("_", " "), r.detector, r.says, r.items, r.found, r.also, percent(float(r.recall or "nan")),
-             percent(float(r.precision or "nan"))] for r in frame.itertuples()]  # fmt: skip
-    return [
-        p("Defects were planted in this benchmark, so what the audit should find is known. ",
-          b(f"It finds {count(found)} of {count(items)} planted defects, and flags {count(also)} other items on the same "
-            "grounds."), " A pool that plants its own defects shows that detectors work, not how often they are right "
-          "elsewhere."),
-        table("", "Planted and found", ["Planted", "Detector", "Counted as found", "Items", "Found", "Others flagged",
-              "Recall", "Precision"], [True, True, True, False, False, False, False, False], rows,
-              note="truth.csv beside this report.", widths=[0, 0, 1, 0, 0, 0, 0, 0]),
-    ]  # fmt: skip
-
-
-def _published(frame: pd.DataFrame) -> list[Block]:
-    claims = frame[frame["kind"] != "information"]
-    met = int(claims["met"].eq("yes").sum())
-    missed = claims.loc[claims["met"] != "yes", "name"].tolist()
-    tail = f" Not met: {'; '.join(missed)}." if missed else ""
-    rows = [[r.name_, _num(r.published), _num(r.tolerance), _num(r.exact), _num(r.monte_carlo), r.seeds,
-             "–" if r.kind == "information" else r.met] for r in
-            frame.rename(columns={"name": "name_"}).itertuples()]  # fmt: skip
-    return [
-        h3("Published numbers"),
-        p("This pool is a synthetic replica: no model was run, items and replies are invented so that the counts behind a "
-          "published audit come out again. ", b(f"{met} of {len(claims)} published numbers are met."), tail),
-        table("", "Published and computed", ["Quantity", "Published", "Tolerance", "Exact", "Monte Carlo",
-              "Seeds that print it", "Met"], [True, False, False, False, False, False, True], rows,
-              note="Monte Carlo: random tables with this run’s own seeds; such rows are met when the difference to the "
-              "exact value is within four standard errors. Seeds that print it: how many of 21 seeds round to the "
-              "published value. – : for information. published.csv beside this report.", widths=[1, 0, 0, 0, 0, 0, 0]),
-    ]  # fmt: skip
-
-
-def _num(text: str) -> str:
-    try:
-        return "" if text == "" else general(float(text))
-    except ValueError:
-        return text
-
-
-def coverage(audit: Any, built: dict[str, Any]) -> Section:
-    """The section ``coverage``: what was read, joined, left out, and every warning."""
-    table_ = audit.coverage
-    warned = table_[table_["what"].isin(["warning", "conflict", "excluded", "unreadable"])]
-    first = (f"{count(len(warned))} rows are warnings, conflicts or exclusions." if len(warned) else
-             "Nothing was excluded and no run gave rise to a warning.")  # fmt: skip
-    return section("coverage", "Coverage", p(first + " Run by run, with the item where one is meant: coverage.csv."),
-                   made(built, "coverage"))  # fmt: skip
+    return p(
+        b("Split halves. "),
+        f"In {count(row['n'])} random halvings of the items the pooled excess of the two "
+        "halves "
+        f"differs by {percent(row['estimate']).rstrip('%')} pp (median); halves of a table drawn from the "
+        "fitted law "
+        f"would differ by {percent(value(row, 'null')).rstrip('%')} pp "
+        f"({span(row['low'], row['high'])} in 95% of cases).",
+    )

@@ -7,9 +7,10 @@ from typing import Any
 from auditlib.paths import RunPaths
 from auditlib.report.advice import advice
 from auditlib.report.blocks import numbered, section
-from auditlib.report.checking import checking, coverage, known
+from auditlib.report.checking import checking
 from auditlib.report.exhibits import build, evidence
 from auditlib.report.findings import findings
+from auditlib.report.known import coverage, known
 from auditlib.report.methods import methods
 from auditlib.report.opening import opening
 from auditlib.report.reproduce import footer, reproduce, run_command
@@ -19,10 +20,17 @@ def content(audit: Any, paths: RunPaths) -> dict[str, Any]:
     """Title, sections of blocks (see :mod:`auditlib.report.blocks`) and the language, all JSON-able."""
     command, built = run_command(audit, paths), build(audit)
     parts = [
-        opening(audit, command), findings(audit, built), advice(audit, command), *evidence(built, paths), checking(audit),
-        known(audit, paths), coverage(audit, built), methods(audit, built), reproduce(audit, built, paths),
+        opening(audit, command),
+        findings(audit, built),
+        advice(audit, command),
+        *evidence(built, paths),
+        checking(audit),
+        known(audit, paths),
+        coverage(audit, built),
+        methods(audit, built),
+        reproduce(audit, built, paths),
         section("use", "Responsible use", *footer()),
-    ]  # fmt: skip
+    ]
     return {
         "title": f"{audit.benchmark}: audit of the benchmark",
         "benchmark": str(audit.benchmark),

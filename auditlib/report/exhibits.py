@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from auditlib import table_formats
+from auditlib import escape, table_formats
 from auditlib.lookup import Lacking
 from auditlib.numerals import NONE
 from auditlib.paths import RunPaths
@@ -46,7 +46,7 @@ def evidence(built: Mapping[str, pd.DataFrame | str], paths: RunPaths) -> list[S
     for name, title, words, pictures, tables in SHELVES:
         blocks = [shelf(drawn, pictures), *(made(built, t) for t in tables)]
         if any(blocks):
-            out.append(section(name, title, p(words), *blocks))
+            out.append(section(name, title, p(words, role="intro"), *blocks))
     return [s for s in out if s["blocks"]]
 
 
@@ -55,7 +55,7 @@ def saved_figures(paths: RunPaths) -> pd.DataFrame:
     listing = paths.figures / "index.csv"
     if not listing.exists():
         return pd.DataFrame(columns=["name", "title", "state", "reason", "caption"])
-    return pd.read_csv(listing, dtype=str, keep_default_na=False)
+    return pd.read_csv(listing, dtype=str, keep_default_na=False).map(escape.csv_unguard)
 
 
 def shelf(drawn: pd.DataFrame, names: tuple[str, ...]) -> Block | None:

@@ -25,7 +25,8 @@ def findings(audit: Any, built: dict[str, Any]) -> Section:
     names = flags.detectors_with_findings(audit)
     severe = audit.steps["severities"]
     first = ", ".join(f"{count(severe[s])} {s}" for s in ("high", "medium", "low", "info"))
-    lede = p(b(f"Flagged items by highest finding in each severity: {first}. "), SEVERITY, " The whole list, with votes "
+    lede = p(b(f"Items with a finding of each severity: {first}. "), SEVERITY, " The whole list, with "
+                                                                                           "votes "
              "and evidence, is in ", link("flagged.md"), " and ", link("findings.csv"), ".")  # fmt: skip
     parts: list[Block | None] = [lede, made(built, "detectors")]
     for name in names:
@@ -41,7 +42,8 @@ def _detector(audit: Any, name: str) -> list[Block]:
     if not len(serious):
         n = table_["item"].nunique()
         return [h3(flags.WORDS.get(name, name)),
-                p(f"{count(n)} items, for information only: ids {flags.ids(table_['item'].unique(), 20)}.")]  # fmt: skip
+                p(f"{count(n)} items, for information only: ids "
+                  f"{flags.ids(table_['item'].unique(), 20)}.")]  # fmt: skip
     facts, cast = flags.facts_of(audit), flags.all_votes(audit)
     shown = serious.drop_duplicates("item").head(MOST) if name != "integrity" else serious.head(MOST)
     with_votes = name == "consensus_error"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from auditlib.flagged_rows import clip, flagged, lettered, replies_of
 from auditlib.frames import SEVERITIES
 from auditlib.lookup import Lacking
 from auditlib.paths import RunPaths, atomic
+from auditlib.report.flags import WORDS
 
 MEANING = {
     "high": "the files themselves prove it",
@@ -24,10 +26,11 @@ MEANING = {
 ITEMS, TEXT = 500, 600
 
 
-def write_flagged(audit: Any, paths: RunPaths) -> None:
-    """Write ``flagged.md`` of a pool: items of severity high, medium and low, worst first."""
+def write_flagged(audit: Any, paths: RunPaths) -> Path:
+    """Write ``flagged.md`` of a pool: items above severity info, by severity and detector, worst first."""
     with atomic(paths.flagged) as file:
         file.write_text(flagged_text(audit), encoding="utf-8")
+    return paths.flagged
 
 
 def flagged_text(audit: Any) -> str:
@@ -36,11 +39,14 @@ def flagged_text(audit: Any) -> str:
     head = [
         f"# {md(audit.benchmark)}: items to review",
         "",
-        f"Pool {md(audit.pool_name)}: {plural(len(audit.models), 'model')} ({', '.join(map(md, lookup.model_names(audit)))}), "
+        f"Pool {md(audit.pool_name)}: {plural(len(audit.models), 'model')} "
+        f"({', '.join(map(md, lookup.model_names(audit)))}), "
         f"{plural(len(audit.items), 'item')}.",
         "",
-        "Each entry is a candidate that existing evaluation runs point to, not a verdict: models share mistakes. A person "
-        "should look at the item before its key is changed or the item dropped. `–` is a reply without a readable letter.",
+        "Each entry is a candidate that existing evaluation runs point to, not a verdict: models share mistakes. A "
+        "person "
+        "should look at the item before its key is changed or the item dropped. `–` is a reply without a readable "
+        "letter.",
         "",
     ]
     try:
@@ -53,15 +59,18 @@ def flagged_text(audit: Any) -> str:
     said = replies_of(audit, shown["item"])
     facts = audit.items[audit.items["item"].isin(shown["item"])].drop_duplicates("item").set_index("item")
     evidence = audit.findings[audit.findings["flag"] & audit.findings["item"].isin(shown["item"])]
-    evidence = {i: g for i, g in evidence.groupby("item", sort=False)}
+    evidence = dict(list(evidence.groupby("item", sort=False)))
     parts = head
     for severity in SEVERITIES[:3]:
         mine = shown[shown["severity"] == severity]
         if len(mine):
             total = int((table["severity"] == severity).sum())
             parts += [f"## {severity.capitalize()}: {MEANING[severity]} ({plural(total, 'item')})", ""]
-            for r in mine.to_dict("records"):
-                parts += _entry(r, facts.loc[r["item"]], evidence[r["item"]], said.get(r["item"], []))
+            first = mine["detectors"].str.split(", ").str[0]
+            for detector, part in mine.groupby(first, sort=False):
+                parts += [f"### {WORDS.get(detector, md(detector))} ({plural(len(part), 'item')})", ""]
+                for r in part.to_dict("records"):
+                    parts += _entry(r, facts.loc[r["item"]], evidence[r["item"]], said.get(r["item"], []))
     tail = []
     if len(table) > len(shown):
         tail.append(f"{len(table) - len(shown)} more items are in findings.csv.")
@@ -75,7 +84,7 @@ def _entry(
 ) -> list[str]:
     md = escape.markdown
     where = f" · {md(row['stratum'])}" if row["stratum"] else ""
-    lines = [f"### Item {md(row['item'])}{where}", ""]
+    lines = [f"#### Item {md(row['item'])}{where}", ""]
     lines += [f"- {md(m, start=True)}" for m in dict.fromkeys(evidence["message"])]
     question = item.get("question")
     if isinstance(question, str) and question:

@@ -14,9 +14,11 @@ from auditlib.report.page import page, picture, svg_size
 def figures_page(audit: Any, table: pd.DataFrame, folder: Path) -> str:
     """The page ``figures/index.html``: pictures with captions and links to their files; what is not drawn, and why."""
     title = f"Figures: {audit.benchmark}, pool {audit.pool_name}"
-    parts = [f'<h1 dir="auto">{escape.html(title)}</h1>',
-             '<p class="note"><a href="../report.html">report</a> · each figure as PDF (for a paper), SVG, PNG, '
-             "and the numbers drawn as CSV</p>"]  # fmt: skip
+    parts = [
+        f'<h1 dir="auto">{escape.html(title)}</h1>',
+        '<p class="note"><a href="../report.html">report</a> · each figure as PDF (for a paper), SVG, PNG, '
+        "and the numbers drawn as CSV</p>",
+    ]
     for r in table.to_dict("records"):
         if r["state"] == "drawn":
             parts.append(figure_block(r, folder, links=True))
@@ -36,5 +38,6 @@ def figure_block(row: dict[str, str], folder: Path, *, links: bool = False) -> s
     where = f' <span class="files">{to}</span>' if links else ""
     return (
         f'<figure id="{name}">{picture(file, row["caption"], width=min(svg_size(svg)[0] * 1.18, 7.4))}\n'
-        f'<figcaption dir="auto"><b>{escape.html(row["title"])}.</b> {escape.html(row["caption"])}{where}</figcaption></figure>'
+        f'<figcaption dir="auto"><b>{escape.html(row["title"])}.</b> {escape.html(row["caption"])}{where}</figcaption>'
+        "</figure>"
     )

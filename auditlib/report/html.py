@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,21 @@ from auditlib.paths import RunPaths, atomic
 from auditlib.report.blocks import Block
 from auditlib.report.page import page, picture, svg_size
 
+#: letters after which a word too long for a table may break
+WORD = 24
 _TAGS = {"b": "strong", "em": "em", "code": "code"}
 
 
 def write_html(said: dict[str, Any], paths: RunPaths) -> Path:
     """Set a report's content as HTML."""
     contents = "\n".join(f'<li><a href="#{s["id"]}">{escape.html(s["title"])}</a></li>' for s in said["sections"])
+    beside = (("report.pdf", "PDF"), ("flagged.md", "flagged items"), ("figures/index.html", "figures"),
+              ("tables", "tables"), ("../index.html", "all pools"))  # fmt: skip
+    links = [f'<a href="{to}">{word}</a>' for to, word in beside if to == "report.pdf" or (paths.folder / to).exists()]
     head = (
         f'<header>\n<p class="kicker">Benchmark audit</p>\n<h1 dir="auto">{escape.html(said["benchmark"])}</h1>\n'
-        f'<p class="pool">pool <strong dir="auto">{escape.html(said["pool"])}</strong> · <a href="report.pdf">PDF</a> · '
-        '<a href="flagged.md">flagged items</a> · <a href="figures/index.html">figures</a> · '
-        '<a href="../index.html">all pools</a></p>\n</header>'
+        f'<p class="pool">pool <strong dir="auto">{escape.html(said["pool"])}</strong> · '
+        f"{' · '.join(links)}</p>\n</header>"
     )
     nav = f'<nav aria-label="Contents">\n<p>Contents</p>\n<ol>\n{contents}\n</ol>\n</nav>'
     body = "\n".join(_section(s, paths) for s in said["sections"])
@@ -71,26 +76,39 @@ def _h3(block: Block, _: RunPaths) -> str:
 
 def _cards(block: Block, _: RunPaths) -> str:
     cells = "\n".join(
-        f'<div class="card"><p class="label">{escape.html(c["label"])}</p><p class="value">{escape.html(c["value"])}</p>'
+        f'<div class="card"><p class="label">{escape.html(c["label"])}</p>'
+        f'<p class="value">{escape.html(c["value"])}</p>'
         f'<p class="sub">{escape.html(c["sub"]).replace(chr(10), "<br>")}</p></div>'
         for c in block["items"]
     )
-    return f'<div class="cards">\n{cells}\n</div>'
+    kind = "cards four" if len(block["items"]) == 4 else "cards"
+    return f'<div class="{kind}">\n{cells}\n</div>'
 
 
 def _table(block: Block, _: RunPaths) -> str:
     sides = ["l" if left else "r" for left in block["left"]]
     head = "".join(f'<th class="{s}" scope="col">{escape.html(h)}</th>' for h, s in zip(block["head"], sides))
     rows = "\n".join(
-        "<tr>" + "".join(f'<td class="{s}"{_direction(s)}>{escape.html(v)}</td>' for v, s in zip(row, sides)) + "</tr>"
+        "<tr>" + "".join(f'<td class="{s}"{_direction(s)}>{cell(v)}</td>' for v, s in zip(row, sides)) + "</tr>"
         for row in block["rows"]
     )
     files = f'<span class="files">tables/{escape.html(block["name"])}</span>' if block["name"] else ""
     notes = " ".join(t for t in (block["note"], block["more"]) if t)
     after = f'\n<p class="note">{escape.html(notes)}</p>' if notes else ""
     caption = f"<caption><b>Table {block['number']}.</b> {escape.html(block['title'])} {files}</caption>"
-    return (f'<div class="tablebox"><div class="scroll"><table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n'
-            f"</tbody></table></div>{after}</div>")  # fmt: skip
+    return (
+        f'<div class="tablebox"><div class="scroll"><table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n'
+        f"</tbody></table></div>{after}</div>"
+    )
+
+
+def cell(text: str) -> str:
+    """A table cell in which names can break after a mark, and endless words anywhere."""
+    out = []
+    for word in re.split(r"(\s+)", text):
+        parts = [word[i : i + WORD] for i in range(0, len(word), WORD)] if len(word) > 2 * WORD else [word]
+        out.append("<wbr>".join(escape.html(x) for x in parts))
+    return re.sub(r"([_/])(?=\w)", r"\1<wbr>", "".join(out)) if len(text) > WORD else "".join(out)
 
 
 def _direction(side: str) -> str:
@@ -109,10 +127,20 @@ def _figure(f: dict[str, Any], paths: RunPaths) -> str:
     inches = svg_size(svg)[0] if svg.exists() else 3.4
     size = "broad" if inches > 4.6 else "narrow"
     alt = f"Figure {f['number']}. {f['title']}. {f['caption']}"
-    return (f'<figure id="{f["name"]}" class="{size}">{picture(file, alt, width=inches * 1.12)}\n<figcaption dir="auto">'
-            f'<b>Figure {f["number"]}. {escape.html(f["title"])}.</b> {escape.html(f["caption"])} '
-            f'<span class="files">figures/{f["name"]}</span></figcaption></figure>')  # fmt: skip
+    return (
+        f'<figure id="{f["name"]}" class="{size}">{picture(file, alt, width=inches * 1.12)}\n<figcaption dir="auto">'
+        f"<b>Figure {f['number']}. {escape.html(f['title'])}.</b> {escape.html(f['caption'])} "
+        f'<span class="files">figures/{f["name"]}</span></figcaption></figure>'
+    )
 
 
-_SET = {"p": _p, "callout": _callout, "list": _list, "code": _code, "h3": _h3, "cards": _cards, "table": _table,
-        "figures": _figures}  # fmt: skip
+_SET = {
+    "p": _p,
+    "callout": _callout,
+    "list": _list,
+    "code": _code,
+    "h3": _h3,
+    "cards": _cards,
+    "table": _table,
+    "figures": _figures,
+}

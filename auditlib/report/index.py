@@ -18,14 +18,55 @@ from auditlib.paths import RunPaths, atomic
 from auditlib.report.page import page
 
 COLUMNS = (
-    "pool", "benchmark", "state", "error", "limit", "items", "models", "blind", "arm", "zero_gain", "zero_gain_low",
-    "zero_gain_high", "null", "null_kind", "excess", "excess_low", "excess_high", "p", "p_method", "p_holm", "unanimous",
-    "unanimous_share", "kappa", "items_high", "items_medium", "outside_range",
-)  # fmt: skip
+    "pool",
+    "benchmark",
+    "state",
+    "error",
+    "limit",
+    "items",
+    "models",
+    "blind",
+    "arm",
+    "zero_gain",
+    "zero_gain_low",
+    "zero_gain_high",
+    "null",
+    "null_kind",
+    "excess",
+    "excess_low",
+    "excess_high",
+    "p",
+    "p_method",
+    "p_holm",
+    "unanimous",
+    "unanimous_share",
+    "kappa",
+    "items_high",
+    "items_medium",
+    "outside_range",
+)
 #: what may lie in a pool's folder, in the order of the links
-LINKS = (("report.html", "report"), ("report.pdf", "PDF"), ("figures/index.html", "figures"), ("tables", "tables"),
-         ("findings.csv", "findings"), ("statistics.csv", "statistics"), ("coverage.csv", "coverage"),
-         ("flagged.md", "flagged"), ("manifest.json", "manifest"))  # fmt: skip
+LINKS = (
+    ("report.html", "report"),
+    ("report.pdf", "PDF"),
+    ("figures/index.html", "figures"),
+    ("tables", "tables"),
+    ("findings.csv", "findings"),
+    ("statistics.csv", "statistics"),
+    ("coverage.csv", "coverage"),
+    ("flagged.md", "flagged"),
+    ("manifest.json", "manifest"),
+)
+NOTE = (
+    "Zero gain: items on which as many models are right without the image as with it, with Wilson 95% interval. "
+    "Excess: "
+    "over a null permuted inside official categories, or over all items where there are none (pooled). p, Holm: "
+    "adjusted "
+    "over the {n} pools with a headline p; quick looks take no part. Unanimous: items on which every readable vote "
+    "is one "
+    "same option that is not the key: candidates for review, not errors. Numbers of different pools rest on different "
+    "models: do not rank benchmarks by them."
+)
 
 
 def write_index(outputs: Path) -> Path:
@@ -71,9 +112,12 @@ def _row(paths: RunPaths) -> dict[str, Any] | None:
     stages = status.get("stages", {})
     errors = [f"{n}: {s['error']}" for n, s in stages.items() if s.get("error")]
     row: dict[str, Any] = {
-        "pool": paths.pool, "benchmark": status.get("benchmark", ""), "state": status.get("state", "done"),
-        "error": " ".join("; ".join(errors).split()), "limit": status.get("limit"),
-    }  # fmt: skip
+        "pool": paths.pool,
+        "benchmark": status.get("benchmark", ""),
+        "state": status.get("state", "done"),
+        "error": " ".join("; ".join(errors).split()),
+        "limit": status.get("limit"),
+    }
     try:
         return row | _numbers(paths)
     except AuditError as e:
@@ -88,13 +132,29 @@ def _numbers(paths: RunPaths) -> dict[str, Any]:
 
     audit = load_audit(paths)
     s, steps = audit.statistics, audit.steps
-    out = {"benchmark": audit.benchmark, "limit": steps["limit"], "items": steps["items"], "models": steps["models"],
-           "blind": bool(audit.has_blind), "arm": audit.arm,
-           "items_high": steps["severities"]["high"], "items_medium": steps["severities"]["medium"]}  # fmt: skip
+    out = {
+        "benchmark": audit.benchmark,
+        "limit": steps["limit"],
+        "items": steps["items"],
+        "models": steps["models"],
+        "blind": bool(audit.has_blind),
+        "arm": audit.arm,
+        "items_high": steps["severities"]["high"],
+        "items_medium": steps["severities"]["medium"],
+    }
     if (r := headline_row(audit)) is not None:
-        out |= {"zero_gain": r["estimate"], "zero_gain_low": r["low"], "zero_gain_high": r["high"], "null": r["null"],
-                "null_kind": r["null_kind"], "excess": r["excess"], "excess_low": r["excess_low"],
-                "excess_high": r["excess_high"], "p": r["p"], "p_method": r["p_method"]}  # fmt: skip
+        out |= {
+            "zero_gain": r["estimate"],
+            "zero_gain_low": r["low"],
+            "zero_gain_high": r["high"],
+            "null": r["null"],
+            "null_kind": r["null_kind"],
+            "excess": r["excess"],
+            "excess_low": r["excess_low"],
+            "excess_high": r["excess_high"],
+            "p": r["p"],
+            "p_method": r["p_method"],
+        }
     u = one(s, "unanimous_share", models="all", stratum="all", level="")
     if u is not None:
         out |= {"unanimous": round(u["estimate"] * u["n"]), "unanimous_share": u["estimate"]}
@@ -133,15 +193,10 @@ def _page(table: pd.DataFrame, outputs: Path) -> str:
     rows = "\n".join(_line(r, RunPaths(outputs, r["pool"]), sides) for r in table.to_dict("records"))
     cells = "".join(f'<th class="{s}" scope="col">{escape.html(h)}</th>' for h, s in zip(head, sides))
     body = (
-        f'<p class="kicker">Benchmark audits</p>\n<h1>All pools</h1>\n<p class="pool">{lede} · <a href="summary.csv">'
-        f'summary.csv</a></p>\n<div class="scroll"><table class="index"><thead><tr>{cells}</tr></thead>\n<tbody>\n{rows}\n'
-        "</tbody></table></div>\n"
-        '<p class="note">Zero gain: items on which as many models are right without the image as with it, with Wilson 95% '
-        "interval. Excess: over a null permuted inside official categories, or over all items where there are none "
-        "(pooled). p, Holm: adjusted over the "
-        f"{count(with_p)} pools with a headline p; quick looks take no part. Unanimous: items on which every readable vote "
-        "is one same option that is not the key: candidates for review, not errors. Numbers of different pools rest on "
-        "different models: do not rank benchmarks by them.</p>"
+        '<p class="kicker">Benchmark audits</p>\n<h1>All pools</h1>\n'
+        f'<p class="pool">{lede} · <a href="summary.csv">summary.csv</a></p>\n<div class="scroll"><table class="index">'
+        f"<thead><tr>{cells}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n"
+        f'<p class="note">{escape.html(NOTE.format(n=count(with_p)))}</p>'
     )
     return page("Benchmark audits: all pools", body, kind="wide")
 
@@ -166,8 +221,18 @@ def _line(r: dict[str, Any], paths: RunPaths, sides: list[str]) -> str:
     state = f'<span class="state-{tone}">{escape.html(r["state"])}</span>'
     if r["error"]:
         state += f'<br><span class="note">{escape.html(r["error"])}</span>'
-    cells = [first, state, escape.html(size), share, excess, escape.html(p_value(r["p"])), escape.html(p_value(r["p_holm"])),
-             votes, escape.html(number(r["kappa"])), _links(paths)]  # fmt: skip
+    cells = [
+        first,
+        state,
+        escape.html(size),
+        share,
+        excess,
+        escape.html(p_value(r["p"])),
+        escape.html(p_value(r["p_holm"])),
+        votes,
+        escape.html(number(r["kappa"])),
+        _links(paths),
+    ]
     return "<tr>" + "".join(f'<td class="{s}">{c}</td>' for c, s in zip(cells, sides)) + "</tr>"
 
 
@@ -183,6 +248,8 @@ def _links(paths: RunPaths) -> str:
     name = quote(paths.pool)
     out = [f'<a href="{name}/{file}">{word}</a>' for file, word in LINKS if (paths.folder / file).exists()]
     if paths.notebooks.is_dir():
-        out += [f'<a href="{name}/notebooks/{quote(f.name)}">{escape.html(f.stem)}</a>'
-                for f in sorted(paths.notebooks.glob("*.html"))]  # fmt: skip
+        out += [
+            f'<a href="{name}/notebooks/{quote(f.name)}">{escape.html(f.stem)}</a>'
+            for f in sorted(paths.notebooks.glob("*.html"))
+        ]
     return " · ".join(out)

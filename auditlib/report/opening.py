@@ -19,6 +19,19 @@ P_FROM = {
     "tables": "random tables",
     "shuffle": "shuffles",
 }
+#: pools that come with the package, and what must be known about them before a number is read
+ORIGIN = {
+    name: f"A synthetic replica of a published audit of {benchmark}: no model was run, every item and reply is "
+    "invented so "
+    "that published counts come out again. It shows how the audit works and says nothing about the benchmark or the "
+    "models "
+    "whose names it bears."
+    for name, benchmark in (("mmstar_replica", "MMStar"), ("hallusionbench_replica", "HallusionBench"))
+} | {
+    "tinysee": "Drawn pictures and four tiny models, run by a real toolkit, with defects planted on purpose: a pool "
+    "whose "
+    "truth is known, made to try the audit on."
+}
 
 
 def opening(audit: Any, command: str) -> Section:
@@ -55,6 +68,9 @@ def _cautions(audit: Any, r: pd.Series | None, command: str) -> list[Block]:
         why = "; ".join(sorted(set(audit.steps["not_counted"].values()))) or "no arm is scored in both conditions"
         out.append(callout(b("No zero-gain headline. "), f"The gain from the image could not be counted: {why}.",
                            tone="warn"))  # fmt: skip
+    origin = ORIGIN.get(audit.params.data.embedded or "") if audit.params else None
+    if origin:
+        out.insert(0, callout(b("What this pool is. "), origin))
     outside = outside_range(audit)
     if outside:
         out.append(callout(b("Outside the calibrated range. "), *outside, tone="warn"))
@@ -130,7 +146,8 @@ def _cards(audit: Any, r: pd.Series | None) -> Block:
     k = one(s, "fleiss_kappa", models="all", stratum="all")
     if k is not None:
         out.append(card("Fleiss’ κ of letters", number(k["estimate"]), _ci(k["low"], k["high"], number, ""),
-                        _pools(pool_range(s, "fleiss_kappa"), number, "") or f"{count(k['n'])} complete items"))  # fmt: skip
+                        _pools(pool_range(s, "fleiss_kappa"), number, "") or f"{count(k['n'])} complete "
+                                                                             "items"))  # fmt: skip
     if not out:
         severe = audit.steps["severities"]
         out = [card(f"items of {name} severity", count(severe[name])) for name in ("high", "medium", "low")]
@@ -162,7 +179,7 @@ def _gain(audit: Any, r: pd.Series | None) -> list[Block]:
         f"{span(r['low'], r['high'], percent)}) as many models are right without the image as with it "
         f"({arm_name(arm)} arm). Much of that is arithmetic: with the blind results shuffled {where}, "
         f"{percent(r['null'])} would tie. ",
-        b(_verdict(r)),
+        b(_verdict(r) + (", on items outside the calibrated range" if outside_range(audit) else "")),
         f" ({points(r['excess'])}{_bracket(r)}, {p_says(r['p'])}, {P_FROM.get(r['p_method'], r['p_method'])}).",
     ]
     out = [p(*first), p(*_between(s, r, arm), *_smaller(s, r, arm))]
@@ -213,7 +230,8 @@ def _made_of(s: pd.DataFrame, r: pd.Series, arm: str) -> str:
     if not len(table):
         return ""
     table = table.assign(k=table["level"].astype(int)).sort_values("k")
-    return (f"Of these {count(table['n'].sum())} items, {count(table['n'].iloc[0])} are answered by no model either way, "
+    return (f"Of these {count(table['n'].sum())} items, {count(table['n'].iloc[0])} are answered by no model either "
+            "way, "
             f"which is shared failure, and {count(table['n'].iloc[-1])} by every model without the image, which is the "
             "only part that shows an image is not needed. ")  # fmt: skip
 

@@ -67,9 +67,8 @@ def _spaced(word: str) -> str:
     for i, c in enumerate(word):
         out, since = out + c, since + 1
         rest = len(word) - i - 1
-        if (c in "/_,;=" and rest > 2 and since > 2) or (since >= STEP and rest >= 3 and c.isalnum() is False):
-            out, since = out + _BREAK, 0
-        elif since >= 2 * STEP and rest >= 3:
+        natural = (c in "/_,;=" and since > 2) or (since >= STEP and not c.isalnum())
+        if rest >= 3 and (natural or since >= 2 * STEP):
             out, since = out + _BREAK, 0
     return out
 

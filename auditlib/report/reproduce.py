@@ -41,30 +41,57 @@ def reproduce(audit: Any, built: dict[str, Any], paths: RunPaths) -> Section:
     """The section ``reproduce``."""
     manifest, command = read_manifest(paths), run_command(audit, paths)
     return section(
-        "reproduce", "How to get this again",
-        p("Everything, from the saved runs to this report; what is fresh is skipped:"), pre(command),
-        p("Audit, figures and tables are made by the notebooks ", code("10_audit"), ", ", code("80_figures"), " and ",
-          code("90_tables"), ". One figure or table again, from the saved audit:"),
-        _commands(paths), _missing(built, paths), *_manifest(manifest), _settings(audit),
-    )  # fmt: skip
+        "reproduce",
+        "How to get this again",
+        p("Everything, from the saved runs to this report; what is fresh is skipped:"),
+        pre(command),
+        p(
+            "Audit, figures and tables are made by the notebooks ",
+            code("10_audit"),
+            ", ",
+            code("80_figures"),
+            " and ",
+            code("90_tables"),
+            ". One figure or table again, from the saved audit:",
+        ),
+        _commands(paths),
+        _missing(built, paths),
+        *_manifest(manifest),
+        _settings(audit),
+    )
 
 
 def _commands(paths: RunPaths) -> Block:
     folder = f"{paths.outputs.name}/{paths.pool}"
     drawn = saved_figures(paths)
-    rows = [[f"figures/{r.name_}", r.title, again.command("figures", folder, r.name_)] for r in
-            drawn[drawn["state"].eq("drawn")].rename(columns={"name": "name_"}).itertuples()]  # fmt: skip
+    rows = [
+        [f"figures/{r.name_}", r.title, again.command("figures", folder, r.name_)]
+        for r in drawn[drawn["state"].eq("drawn")].rename(columns={"name": "name_"}).itertuples()
+    ]
     there = {n for n in TABLES if (paths.tables / f"{n}.csv").exists()}
-    rows += [[f"tables/{n}", t.title, again.command("tables", folder, n)] for n, t in TABLES.items() if n in there or not
-             paths.tables.is_dir()]  # fmt: skip
-    return table("", "The command behind each figure and table", ["File", "Title", "Command"], [True] * 3, rows,
-                 note="Run in the project’s folder. Beside a figure lie its numbers (.csv).", widths=[0, 2, 3])  # fmt: skip
+    rows += [
+        [f"tables/{n}", t.title, again.command("tables", folder, n)]
+        for n, t in TABLES.items()
+        if n in there or not paths.tables.is_dir()
+    ]
+    return table(
+        "",
+        "The command behind each figure and table",
+        ["File", "Title", "Command"],
+        [True] * 3,
+        rows,
+        note="Run in the project’s folder. Beside a figure lie its numbers (.csv).",
+        widths=[0, 2, 3],
+    )
 
 
 def _missing(built: dict[str, Any], paths: RunPaths) -> Block | None:
     rows = not_shown(built, paths)
-    return table("", "What this pool does not have", ["Name", "Title", "Why"], [True] * 3, rows,
-                 widths=[0, 1, 1]) if rows else None  # fmt: skip
+    return (
+        table("", "What this pool does not have", ["Name", "Title", "Why"], [True] * 3, rows, widths=[0, 1, 1])
+        if rows
+        else None
+    )
 
 
 def _manifest(m: dict[str, Any]) -> list[Block]:
@@ -86,8 +113,18 @@ def _manifest(m: dict[str, Any]) -> list[Block]:
     ]
     how = {k: v for k, v in flat(m.get("provenance", {})).items() if k and v not in (None, "", {}, [])}
     facts += [[f"runs: {k}", str(v)] for k, v in list(how.items())[:20]]
-    return [h3("Manifest"), table("", "What the results were made from", ["Fact", "Value"], [True, True], facts,
-                                  note="The whole manifest: manifest.json.", widths=[0, 1])]  # fmt: skip
+    return [
+        h3("Manifest"),
+        table(
+            "",
+            "What the results were made from",
+            ["Fact", "Value"],
+            [True, True],
+            facts,
+            note="The whole manifest: manifest.json.",
+            widths=[0, 1],
+        ),
+    ]
 
 
 def _settings(audit: Any) -> Block:
@@ -115,9 +152,13 @@ def _value(name: str, value: Any) -> str:
 def footer() -> list[Block]:
     """Responsible use."""
     return [
-        p("This report is auxiliary evidence. Candidates are candidates: agreement of models, a tie, or a similar pair of "
-          "options is a reason to look, not proof. People review an item, with its image, before it is corrected or "
-          "dropped, and changes are reported with the version of the benchmark. Do not rank models by numbers of this "
-          "report, and do not quote a share without its null, interval and model pool."),
+        p(
+            "This report is auxiliary evidence. Candidates are candidates: agreement of models, a tie, or a similar "
+            "pair of "
+            "options is a reason to look, not proof. People review an item, with its image, before it is corrected or "
+            "dropped, and changes are reported with the version of the benchmark. Do not rank models by numbers of "
+            "this "
+            "report, and do not quote a share without its null, interval and model pool."
+        ),
         p("The list to send to maintainers: ", link("flagged.md"), "."),
-    ]  # fmt: skip
+    ]

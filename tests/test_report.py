@@ -1,0 +1,237 @@
+"""The report: what it says, what it warns of, that both formats say the same, and that bytes repeat."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from functools import cache
+
+import pandas as pd
+import pytest
+from builders import embedded_audit, scratch
+from demo_audit import bare as bare_audit
+from demo_audit import demo
+from report_pages import Page, bare, is_local, pdf_text, saved
+
+from auditlib.errors import AuditError
+from auditlib.figures import save_figures
+from auditlib.lookup import pool_range
+from auditlib.numerals import percent, points, pp, span
+from auditlib.outputs import load_audit
+from auditlib.paths import RunPaths
+from auditlib.report import write_report
+from auditlib.report.content import content
+from auditlib.report.flagged import flagged_text, write_flagged
+from auditlib.report.index import summary, write_index
+from auditlib.stats.multiplicity import holm
+from auditlib.summary import headline_row
+
+SECTIONS = ["headline", "findings", "next", "checks", "coverage", "methods", "reproduce", "use"]
+
+
+@cache
+def written(name: str) -> RunPaths:
+    audits = {"full": demo, "noblind": lambda: demo(blind=False), "bare": bare_audit,
+              "tinysee": lambda: embedded_audit("tinysee"),
+              "hallusion": lambda: embedded_audit("hallusionbench_replica")}  # fmt: skip
+    paths = saved(audits[name](), scratch() / f"report-{name}")
+    if name == "full":
+        save_figures(load_audit(paths), paths, ["fig1_pipeline", "fig2b_null", "fig2c_no_gain"])
+    if name == "tinysee":
+        from auditlib.synth.planted import confusion
+
+        confusion(embedded_audit("tinysee")).to_csv(paths.folder / "truth.csv", index=False)
+    write_report(paths)
+    return paths
+
+
+def page(name: str) -> Page:
+    return Page(written(name).report_html.read_text(encoding="utf-8"))
+
+
+def section(name: str, which: str) -> str:
+    """Plain text of one section."""
+    paths = written(name)
+    said = content(load_audit(paths), paths)
+    return _words(next(s for s in said["sections"] if s["id"] == which))
+
+
+def _words(value) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return " ".join(_words(v) for k, v in value.items() if k not in ("kind", "tone", "role"))
+    if isinstance(value, list) and len(value) == 2 and value[0] in ("", "b", "em", "code", "link"):
+        return value[1] if isinstance(value[1], str) else _words(value[1])
+    return " ".join(_words(v) for v in value) if isinstance(value, list) else ""
+
+
+@pytest.mark.parametrize("name", ["full", "noblind", "bare"])
+def test_every_section_is_there_in_both_formats(name):
+    found = page(name)
+    assert set(SECTIONS) <= found.ids
+    assert all(h[1:] in found.ids for t, k, h in found.addresses if h.startswith("#"))
+    paths = written(name)
+    titles = [s["title"] for s in content(load_audit(paths), paths)["sections"]]
+    text = pdf_text(paths.report_pdf)
+    assert all(bare(t) in text and t in found.text for t in titles)
+
+
+@pytest.mark.parametrize("name", ["full", "noblind", "bare"])
+def test_pages_name_nothing_outside(name):
+    found = page(name)
+    assert "script" not in found.tags and "link" not in found.tags
+    assert [a for a in found.addresses if not is_local(a[2])] == []
+
+
+def test_figures_are_inside_with_words_for_those_who_cannot_see_them():
+    found = page("full")
+    assert len(found.images) == 3
+    assert all(i["src"].startswith("data:image/svg+xml;base64,") and len(i["alt"]) > 60 for i in found.images)
+
+
+def test_headline_states_the_row_of_the_statistics_frame():
+    audit, text = demo(), section("full", "headline")
+    r = headline_row(audit)
+    ends = pool_range(audit.statistics, "zero_gain_share", "excess", arm=audit.arm, policy="wrong", null_kind="within")
+    for wanted in (percent(r["estimate"]), percent(r["null"]), points(r["excess"]),
+                   span(r["low"], r["high"], percent), span(*ends, pp)):  # fmt: skip
+        assert wanted in text
+
+
+def test_both_formats_say_the_same_numbers():
+    """Every number in the headline's paragraphs and cards of the page stands in the PDF too."""
+    text = pdf_text(written("full").report_pdf)
+    for number in set(re.findall(r"[+−]?\d+\.\d+", section("full", "headline"))):
+        assert number in text
+
+
+def test_significance_is_said_only_where_it_is():
+    audit = demo()
+    s = audit.statistics.copy()
+    mine = s["metric"].eq("zero_gain_share") & s["models"].eq("all") & s["stratum"].eq("all")
+    for p, low, wanted in ((0.4, -0.01, "within what chance explains"), (0.001, 0.01, "More items gain nothing")):
+        s.loc[mine, ["p", "excess", "excess_low"]] = [p, 0.03, low]
+        paths = saved(audit, scratch() / f"p{p}", statistics=s)
+        assert wanted in _words(content(load_audit(paths), paths)["sections"][0])
+
+
+def test_without_a_blind_run_the_first_page_says_so_and_how_to_get_one():
+    text = section("noblind", "headline")
+    assert "No run without the image" in text and "_blind" in text and "auditlib run" in text
+    assert "consensus error" in text
+    assert "gain" not in page("noblind").ids and "no gain from the image" not in page("noblind").text
+    assert "Make the blind run" in section("noblind", "next")
+
+
+def test_bare_hits_are_reported_with_what_they_lack():
+    assert "Votes against the key could not be counted" in section("bare", "headline")
+    assert "no replies" in section("bare", "checks")
+
+
+def test_binary_items_carry_a_warning_on_the_headline():
+    text = section("hallusion", "headline")
+    assert "Outside the calibrated range" in text and "at chance" in text and "0.49" in text
+    assert "callout warn" in written("hallusion").report_html.read_text(encoding="utf-8")
+    assert "Do not quote the excess" in section("hallusion", "next")
+
+
+def test_four_option_items_carry_none():
+    assert "calibrated range" not in section("tinysee", "headline")
+
+
+def test_tinysee_advice_names_the_planted_items():
+    text = section("tinysee", "next")
+    assert "17, 32, 76" in text and "8 unanimous candidates" in text and "16 items" in text and "9 items" in text
+
+
+def test_tinysee_known_answers():
+    assert "finds 43 of 43 planted defects" in section("tinysee", "known")
+
+
+def test_auditing_the_audit_names_judge_fills_and_rules():
+    text = section("tinysee", "checks")
+    for wanted in ("tiny-judge", "60 filled at random", "tinyvlm-gamma 71.7%", "letters:bare", "option_text:exact",
+                   "one permutation of item ids", "8 instead of 8"):  # fmt: skip
+        assert wanted in text
+
+
+def test_settings_and_commands_name_no_place_on_the_machine():
+    text = written("tinysee").report_html.read_text(encoding="utf-8")
+    assert str(scratch()) not in text and "/work/" not in text and "/home/" not in text
+    assert "python -m auditlib.tables" in text and "auditlib run params/tinysee.yaml" in text
+
+
+def test_the_same_bytes_twice():
+    paths = written("full")
+    before = paths.report_html.read_bytes(), paths.report_pdf.read_bytes()
+    write_report(paths)
+    assert (paths.report_html.read_bytes(), paths.report_pdf.read_bytes()) == before
+
+
+def test_an_audit_that_was_not_run_is_one_clear_line(tmp_path):
+    with pytest.raises(AuditError, match="has not been audited"):
+        write_report(RunPaths(tmp_path, "nothing"))
+
+
+def test_flagged_list_has_every_item_above_info_once():
+    audit = embedded_audit("tinysee")
+    text = flagged_text(audit)
+    f = audit.findings
+    wanted = set(f.loc[f["flag"] & f["severity"].ne("info"), "item"])
+    found = re.findall(r"^#### Item (\S+)", text, re.MULTILINE)
+    assert sorted(found) == sorted(wanted)
+    assert text.index("## High") < text.index("## Medium") < text.index("## Low")
+    assert "| tinyvlm-alpha | full |" in text
+
+
+def test_flagged_list_of_nothing(tmp_path):
+    audit = dataclasses.replace(demo(), findings=demo().findings.assign(flag=False))
+    assert "Nothing to review" in write_flagged(audit, RunPaths(tmp_path, "a")).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def outputs_of_four(tmp_path):
+    """A good pool, one without a blind run, a quick look, one whose audit failed, and a folder to pass over."""
+    from auditlib.outputs import save_audit
+
+    for name, audit in (("good", demo()), ("noblind", demo(blind=False)), ("good.limit50", demo())):
+        if "limit" in name:
+            audit = dataclasses.replace(audit, steps=audit.steps | {"limit": 50})
+        save_audit(audit, RunPaths(tmp_path, name))
+    status = {"pool": "broken", "benchmark": "B", "state": "failed",
+              "stages": {"10_audit": {"state": "failed", "error": "ValueError: <b>no</b>\nkey"}}}  # fmt: skip
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/status.json").write_text(json.dumps(status))
+    (tmp_path / ".embedded").mkdir()
+    (tmp_path / "stray").mkdir()
+    return tmp_path
+
+
+def test_index_lists_every_pool_with_its_state(outputs_of_four):
+    found = Page(write_index(outputs_of_four).read_text(encoding="utf-8"))
+    assert "ValueError: <b>no</b> key" in found.text and "first 50 items only" in found.text
+    assert "no blind run" in found.text and "embedded" not in found.text and "stray" not in found.text
+    assert [a for a in found.addresses if not is_local(a[2])] == []
+    local = [a[2] for a in found.addresses if not a[2].startswith(("#", "data:"))]
+    assert all((outputs_of_four / a).exists() for a in local)
+
+
+def test_summary_holds_headline_and_holm_over_full_pools_only(outputs_of_four):
+    table = summary(outputs_of_four).set_index("pool")
+    assert list(table.index) == ["broken", "good", "good.limit50", "noblind"]
+    r = headline_row(demo())
+    assert table.loc["good", "excess"] == pytest.approx(r["excess"], abs=1e-11)
+    assert table.loc["good", "p_holm"] == pytest.approx(holm([r["p"]])[0])
+    assert pd.isna(table.loc["good.limit50", "p_holm"]) and pd.isna(table.loc["noblind", "p"])
+    assert table.loc["broken", "state"] == "failed"
+
+
+def test_holm_over_two_pools(tmp_path):
+    from auditlib.outputs import save_audit
+
+    for name, seed in (("a", 0), ("b", 3)):
+        save_audit(demo(seed=seed), RunPaths(tmp_path, name))
+    table = summary(tmp_path)
+    assert table["p_holm"].tolist() == pytest.approx(holm(table["p"].to_numpy()).tolist())
