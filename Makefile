@@ -1,6 +1,7 @@
 # make audit    runs the pools of params/ and prints where the report is
 # make test     runs the whole test suite
-# Both create .venv from requirements.lock when it is not there yet.
+# make bench    measures speed and memory as ratios within one run
+# The first two create .venv from requirements.lock when it is not there yet.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -20,7 +21,7 @@ lab: $(READY)
 	$(BIN)/jupyter lab --notebook-dir=. notebooks
 
 bench: $(READY)
-	$(BIN)/python -m pytest -p no:cacheprovider -s tests/bench $(RUN)
+	@for script in tests/bench/bench_*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

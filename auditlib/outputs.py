@@ -12,6 +12,7 @@ import pandas as pd
 
 from auditlib.auditing import Audit
 from auditlib.errors import AuditError
+from auditlib.escape import csv_unguard, guard_csv
 from auditlib.frames import COLUMNS
 from auditlib.metrics.rows import STATISTICS, TEXT_COLUMNS
 from auditlib.params import DATA_PATHS, Params, check_params
@@ -25,7 +26,7 @@ def save_audit(audit: Audit, paths: RunPaths) -> list[Path]:
     """Write an audit's frames; returns the files.
 
     Tables that people open (``findings.csv``, ``statistics.csv``, ``coverage.csv``) are CSV; floats keep 12 digits, so
-    that bytes repeat from run to run.
+    that bytes repeat from run to run, and text that a spreadsheet would take for a formula is guarded by an apostrophe.
     """
     written = []
     for name in FRAMES:
@@ -44,7 +45,7 @@ def save_audit(audit: Audit, paths: RunPaths) -> list[Path]:
         (audit.detectors, paths.detectors),
     ):
         with atomic(target) as temporary:
-            table.to_csv(temporary, index=False, float_format="%.12g", lineterminator="\n")
+            guard_csv(table).to_csv(temporary, index=False, float_format="%.12g", lineterminator="\n")
         written.append(target)
     facts = {
         "pool": audit.pool_name,
@@ -72,7 +73,7 @@ def load_audit(paths: RunPaths) -> Audit:
         tables = {
             "statistics": read_statistics(paths.statistics),
             "coverage": _text(paths.coverage, COLUMNS["coverage"]).astype({"n": int}),
-            "detectors": pd.read_csv(paths.detectors, keep_default_na=False),
+            "detectors": _plain_text(pd.read_csv(paths.detectors, keep_default_na=False)),
         }
     except FileNotFoundError as e:
         raise AuditError(
@@ -112,9 +113,15 @@ def read_statistics(path: Path) -> pd.DataFrame:
 
 
 def _text(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    table = pd.read_csv(path, dtype=str, keep_default_na=False).reindex(columns=list(columns))
+    table = _plain_text(pd.read_csv(path, dtype=str, keep_default_na=False).reindex(columns=list(columns)))
     numbers = [c for c in columns if c in STATISTICS and c not in TEXT_COLUMNS and "metric" in columns]
     return table.assign(**{c: table[c].replace("", "nan") for c in numbers})
+
+
+def _plain_text(table: pd.DataFrame) -> pd.DataFrame:
+    """Texts as they were before :func:`~auditlib.escape.guard_csv`."""
+    texts = [c for c in table.columns if not pd.api.types.is_numeric_dtype(table[c]) and table[c].dtype != bool]
+    return table.assign(**{c: [csv_unguard(str(v)) for v in table[c]] for c in texts})
 
 
 def _read_later(paths: RunPaths, name: str) -> Any:

@@ -137,3 +137,18 @@ def test_bh_family_of_strata():
     assert len(family) == 4
     assert np.allclose(family["q"], multipletests(family["p"], method="fdr_bh")[1])
     assert s.loc[s["family"] == "sensitivity", "q"].isna().all()
+
+
+def test_formulas_in_names_are_guarded_in_csv_and_read_back(tmp_path):
+    name = '=HYPERLINK("http://x.invalid")'
+    replies = {(name, c): ["A", "B", "C", "D"] for c in ("full", "blind")}
+    pool = tiny_pool(replies, ["A", "B", "C", "D"], stratum=["+x", "+x", "-y", "-y"])
+    paths = RunPaths(tmp_path, pool.name)
+    audit = auditlib.audit(pool)
+    save_audit(audit, paths)
+    text = paths.statistics.read_text()
+    assert "\"'=HYPERLINK" in text and ",=HYPERLINK" not in text and ",+x," not in text
+    back = load_audit(paths)
+    assert back.statistics["models"].tolist() == audit.statistics["models"].tolist()
+    assert back.statistics["stratum"].tolist() == audit.statistics["stratum"].tolist()
+    assert back.coverage["model"].tolist() == audit.coverage["model"].tolist()

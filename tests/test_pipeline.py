@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import nbformat
 import pytest
-from tiny_notebooks import notebook, params
+from tiny_notebooks import DRIVER, alive, children, notebook, params, parent, wait_for
 
 from auditlib import pipeline, stages, worker
 from auditlib.errors import AuditError
@@ -312,24 +311,6 @@ def test_no_keep_going_starts_nothing_after_a_failure(project, monkeypatch):
 
 # ------------------------------------------------------------------------------------- processes and their ends
 
-#: a runner over this project's params, with reading and reporting replaced, in a process of its own
-DRIVER = """
-import sys
-from pathlib import Path
-from auditlib import worker
-from auditlib.stages import REPORT, expected
-
-def report(job, before):
-    [p.write_text("{}") for p in expected(REPORT, before.paths)]
-    return {}
-
-package = Path(worker.__file__).parent
-worker.basis.__globals__["code_files"] = lambda: {"errors.py": package / "errors.py"}
-worker._report = report
-worker._read = lambda params, job: {}
-worker._main()
-"""
-
 
 @pytest.fixture
 def processes(project, monkeypatch):
@@ -339,20 +320,6 @@ def processes(project, monkeypatch):
     monkeypatch.setattr(pipeline, "WORKER", [sys.executable, str(driver)])
     monkeypatch.setattr(pipeline, "_index", lambda outputs: None)
     return project
-
-
-def children(of: str) -> list[int]:
-    """Processes whose command line holds a text."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes().decode(errors="replace")
-            except OSError:
-                continue
-            if of in line:
-                found.append(int(entry.name))
-    return found
 
 
 def test_one_failing_pool_does_not_stop_the_other(processes):
@@ -404,24 +371,3 @@ def test_stopped_runner_leaves_no_process_and_no_fresh_stage(processes, how):
     assert row["state"] == "interrupted"
     assert not stages.is_locked(processes / "outputs", "a")
     assert not list(processes.rglob(".*.tmp*"))
-
-
-def parent(process: int) -> int:
-    try:
-        return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    except OSError:
-        return 0
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def wait_for(condition, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.1)

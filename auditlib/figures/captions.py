@@ -109,8 +109,9 @@ def bounds(frame: pd.DataFrame) -> str:
         r = zero.iloc[0]
         tail = f" Zero gain: {percent(r['wrong'])}, attainable {interval(r['bound_low'], r['bound_high'])}%"
         tail += f", pools {span(r['pool_low'], r['pool_high'])}%." if pd.notna(r["pool_low"]) else "."
-    return (f"Each share with abstentions counted wrong (dots; {_arm(frame)}), the range that real answers in "
-            f"their place could give (pale bars), and the range over pools with one model left out (lines).{tail}")  # fmt: skip
+    return (f"Each share with abstentions counted wrong (dots; {_arm(frame)}), the range that real answers in their "
+            "place could give (pale bars), and the range over pools with one model left out "
+            f"(lines).{tail}")  # fmt: skip
 
 
 def pool_size(frame: pd.DataFrame) -> str:
@@ -121,7 +122,8 @@ def pool_size(frame: pd.DataFrame) -> str:
     c, d = excess.iloc[0], excess.iloc[-1]
     return (f"Median over subsets of models, with the range. From {a['models']} to {b['models']} models the raw share "
             f"goes from {percent(a['estimate'])} to {percent(b['estimate'])} and the excess from "
-            f"{points(c['estimate'])} to {points(d['estimate'])}: neither is a property of the benchmark alone.")  # fmt: skip
+            f"{points(c['estimate'])} to {points(d['estimate'])}: neither is a property of the benchmark "
+            "alone.")  # fmt: skip
 
 
 def profile(frame: pd.DataFrame) -> str:

@@ -28,9 +28,13 @@ def prepare_pipeline(audit: Any) -> pd.DataFrame:
     items, blind, run = len(audit.items), steps["blind_runs"], audit.detectors["state"].eq("run")
     left_out = int(coverage.loc[coverage["what"] == "excluded", "n"].sum())
     arms = [style.arm_name(a).removeprefix("exact ") for a in lookup.arms(audit)]
+    there = [
+        w for c, w in (("key", "keys"), ("options", "options")) if c in audit.items and audit.items[c].notna().any()
+    ]
+    held = " and ".join(there) or "hits alone"
     boxes = [
         ("Inputs", [plural(steps["full_runs"], "full run"), plural(blind, "blind run") if blind else "no blind run",
-                    "keys and options"]),
+                    held]),
         ("Align by item id", [f"{plural(items, 'item')} joined", f"{count(left_out)} left out",
                               plural(len(audit.models), "model")]),
         ("Detect", [f"{int(run.sum())} of {len(run)} detectors run",

@@ -8,12 +8,12 @@ from auditlib.paths import RunPaths
 
 
 def write_report(paths: RunPaths) -> list[Path]:
-    """Write ``report.html`` and ``report.pdf`` from the saved audit and the figures beside it.
+    """Write ``report.html``, ``report.pdf`` and ``flagged.md`` from the saved audit and the figures beside it.
 
     Returns
     -------
     list of Path
-        The files written. The same bytes for the same audit, figures and manifest.
+        The report in both formats. The same bytes for the same audit, figures and manifest.
 
     Raises
     ------
@@ -27,7 +27,6 @@ def write_report(paths: RunPaths) -> list[Path]:
     from auditlib.report.pdf import write_pdf
 
     audit = load_audit(paths)
-    if not paths.flagged.exists():  # the report sends its readers there
-        write_flagged(audit, paths)
+    write_flagged(audit, paths)  # the report sends its readers there, so it must be of the same audit
     said = content(audit, paths)
     return [write_html(said, paths), write_pdf(said, paths)]

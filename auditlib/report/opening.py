@@ -256,7 +256,7 @@ def _votes(audit: Any) -> list[Block]:
     parts = [f"{count(e * n)} with {lv.split('/')[0]} voters" for e, n, lv in
              zip(levels["estimate"], levels["n"], levels["level"]) if e > 0]  # fmt: skip
     k = one(s, "fleiss_kappa", models="all", stratum="all")
-    text = (f"On {count(u['estimate'] * u['n'])} items ({percent(u['estimate'])}, 95% interval "
+    text = (f"On {plural(u['estimate'] * u['n'])} ({percent(u['estimate'])}, 95% interval "
             f"{span(u['low'], u['high'], percent)}) every readable vote with the image is one same option that is not "
             f"the key{' (' + ', '.join(parts) + ')' if parts else ''}. ")  # fmt: skip
     out = [text, b("They are candidates, not errors: "), "models share mistakes, and a person decides."]
@@ -266,6 +266,11 @@ def _votes(audit: Any) -> list[Block]:
         out.append(f" Agreement of letters: Fleiss’ κ = {number(k['estimate'])} "
                    f"{interval(k['low'], k['high'], number)}, {k['note']}{alpha}.")  # fmt: skip
     return [p(*out)]
+
+
+def plural(n: float) -> str:
+    """``1 item``, ``2 items``."""
+    return f"{count(n)} item{'' if round(n) == 1 else 's'}"
 
 
 def _listed(names: Any) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 
 from auditlib.auditing import Audit
 from auditlib.paths import RunPaths, atomic
+
+TITLES = {"published": "published numbers", "truth": "planted faults"}
 
 
 def checks_of(audit: Audit) -> dict[str, Callable[[Audit], pd.DataFrame]]:
@@ -22,14 +23,21 @@ def checks_of(audit: Audit) -> dict[str, Callable[[Audit], pd.DataFrame]]:
     return {"truth": confusion} if name == "tinysee" else {"published": compare}
 
 
-def write_checks(audit: Audit, paths: RunPaths) -> list[Path]:
-    """Write ``published.csv`` or ``truth.csv`` beside the audit, and remove one that no longer applies."""
+def write_checks(audit: Audit, paths: RunPaths) -> dict[str, pd.DataFrame]:
+    """Write ``published.csv`` or ``truth.csv`` beside the audit, and remove one that no longer applies.
+
+    Returns
+    -------
+    dict : title -> table; empty for a pool whose right answer nobody knows.
+    """
     made = checks_of(audit)
-    for stem in ("published", "truth"):
+    tables = {}
+    for stem, title in TITLES.items():
         target = paths.folder / f"{stem}.csv"
         if stem not in made:
             target.unlink(missing_ok=True)
             continue
+        tables[title] = made[stem](audit)
         with atomic(target) as temporary:
-            made[stem](audit).to_csv(temporary, index=False, float_format="%.12g", lineterminator="\n")
-    return [paths.folder / f"{stem}.csv" for stem in made]
+            tables[title].to_csv(temporary, index=False, float_format="%.12g", lineterminator="\n")
+    return tables
