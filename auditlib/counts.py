@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,6 +107,21 @@ def count(pool: Pool, arm_name: str, models: Sequence[str] | None = None) -> Cou
     )
     note += f"; {pooled} items in small missingness groups pooled by number of models" if pooled else ""
     return Counts(arm_name, used, draws, keep, F, B, total, groups.group, note, cell)
+
+
+def smaller_pools(pool: Pool, models: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Pools without one model, and without one family where a family holds several: label, models that stay."""
+    if len(models) < 2:
+        return
+    for name in models:
+        yield f"without {name}", [m for m in models if m != name]
+    if "family" not in pool.models:
+        return
+    family = dict(zip(pool.models["model"], pool.models["family"]))
+    held = [str(family[m]) for m in models if isinstance(family[m], str)]
+    for f in sorted(set(held)):
+        if 1 < held.count(f) < len(models):
+            yield f"without family {f}", [m for m in models if family[m] != f]
 
 
 def _row_sums(hits: np.ndarray, columns: np.ndarray | None) -> np.ndarray:

@@ -152,3 +152,18 @@ def test_formulas_in_names_are_guarded_in_csv_and_read_back(tmp_path):
     assert back.statistics["models"].tolist() == audit.statistics["models"].tolist()
     assert back.statistics["stratum"].tolist() == audit.statistics["stratum"].tolist()
     assert back.coverage["model"].tolist() == audit.coverage["model"].tolist()
+
+
+def test_smaller_pools_cover_models_and_families_of_several():
+    from auditlib.counts import smaller_pools
+
+    r = {(m, "full"): ["A", "B", "C", "D"] for m in "abcd"}
+    pool = tiny_pool(r, ["A", "A", "C", "D"])
+    pool.models["family"] = ["F", "F", "G", "G"]
+    found = dict(smaller_pools(pool, pool.model_names))
+    assert found["without a"] == ["b", "c", "d"] and found["without family F"] == ["c", "d"]
+    assert len(found) == 6
+    s = auditlib.audit(pool).statistics
+    kept = s[(s["metric"] == "unanimous_share") & s["models"].str.startswith("without")]
+    assert sorted(kept["models"]) == sorted(found)
+    assert (kept["estimate"] == 0.25).all()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from auditlib.counts import Counts, count, why_not
+from auditlib.counts import Counts, count, smaller_pools, why_not
 from auditlib.metrics.blocks import Blocks, blocks_of, strata_labels
 from auditlib.metrics.rows import interval_fields, row
 from auditlib.pool import Arm, Pool
@@ -57,7 +56,8 @@ def share_rows(pool: Pool) -> tuple[list[dict[str, Any]], list[Draws]]:
         for share in SHARES:
             rows += _nulls(pool, share, whole, "all", labels, words, draws, intervals=share == HEADLINE)
         rows += _strata_rows(pool, whole, labels)
-        for name, counts in left_out(pool, arm, whole.models):
+        for name, kept in smaller_pools(pool, whole.models):
+            counts = count(pool, arm, kept)
             for share in SHARES:
                 rows += _nulls(pool, share, counts, name, labels, words, None, intervals=False)
         rows += _other_failure_policy(pool, arm, labels, words)
@@ -78,19 +78,6 @@ def _other_failure_policy(pool: Pool, arm: str, labels: np.ndarray | None, words
     policy = "failed_wrong" if as_wrong else "failed_missing"
     rows = _nulls(other, HEADLINE, count(other, arm), "all", labels, words, None, intervals=False)
     return [r | {"policy": policy, "family": "sensitivity"} for r in rows]
-
-
-def left_out(pool: Pool, arm: str, models: tuple[str, ...]) -> Iterator[tuple[str, Counts]]:
-    """Counts of the pools without one model, and without one family where a family holds several models."""
-    if len(models) < 2:
-        return
-    for name in models:
-        yield f"without {name}", count(pool, arm, [m for m in models if m != name])
-    if "family" in pool.models:
-        family = dict(zip(pool.models["model"], pool.models["family"]))
-        sizes = pd.Series([family[m] for m in models]).value_counts()
-        for f in sorted(str(x) for x, n in sizes.items() if 1 < n < len(models)):
-            yield f"without family {f}", count(pool, arm, [m for m in models if family[m] != f])
 
 
 def _nulls(

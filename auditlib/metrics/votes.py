@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from auditlib.counts import smaller_pools
 from auditlib.detectors.consensus_error import consensus
 from auditlib.detectors.consensus_error import needs as consensus_needs
 from auditlib.detectors.fleiss_kappa_agreement import needs as kappa_needs
@@ -31,6 +32,28 @@ def vote_rows(pool: Pool) -> list[dict[str, Any]]:
         rows += _tiers(pool) + _same_wrong(pool) + _backfill(pool)
     if not kappa_needs(pool):
         rows += _kappa(pool)
+    return rows + _smaller(pool)
+
+
+def _smaller(pool: Pool) -> list[dict[str, Any]]:
+    """Tier shares and kappa of the pools without one model or family."""
+    if "full" not in pool.letters:
+        return []
+    letters, key = pool.letters["full"], pool.key_codes
+    n, rows = int((key >= 0).sum()), []
+    for label, kept in smaller_pools(pool, pool.model_names):
+        part = letters[:, [pool.model_names.index(m) for m in kept]]
+        common = {"arm": "exact", "models": label, "family": "sensitivity"}
+        c = consensus(part, key)
+        if c.keep.any():
+            for metric in ("unanimous", "high", "medium"):
+                k = int((c.tier == metric).sum())
+                rows.append(row(f"{metric}_share", interval_fields(wilson(k, n)), **common, n=n, estimate=k / n))
+            k = int((c.tier != "none").sum())
+            rows.append(row("consensus_share", interval_fields(wilson(k, n)), **common, n=n, estimate=k / n))
+        if len(kept) >= 2:
+            kappa = fleiss_kappa(part)
+            rows.append(row("fleiss_kappa", **common, n=kappa.n, estimate=kappa.estimate, note=kappa.note))
     return rows
 
 
