@@ -108,9 +108,9 @@ def excess_interval(
     Notes
     -----
     Each draw's excess is ``(T* - f*' A b* / N) N / (N - 1)`` in each table: resampling N items shrinks the excess by
-    ``1 - 1/N``, as it does a covariance, which would pull the interval of many small strata towards 0.  Coverage of the nominal 95% in simulated pools (ties of 3 models, 400
-    to 3,000 pools for each of three strengths of the item-level link): percentile 93 to 95% at 60, 100, 250 and 1,500
-    items, jackknife-t 93 to 95% at 12, 20, 30 and 49 items.
+    ``1 - 1/N``, as it does a covariance, which would pull the interval of many small strata towards 0.  Coverage of
+    the nominal 95% in simulated pools (ties of 3 models, 400 to 3,000 pools for each of three strengths of the
+    item-level link): percentile 93 to 95% at 60, 100, 250 and 1,500 items, jackknife-t 93 to 95% at 12, 20, 30 and 49.
     """
     parts = [lump(t, a) for t, a in as_blocks(tables, region)]
     n = sum(int(t.sum()) for t, _ in parts)
