@@ -41,17 +41,19 @@ PRINT_CSS = """
 def to_html(notebook: Path, page: Path) -> None:
     """Write an executed notebook as one HTML file with its pictures inside.
 
-    The injected parameters are hidden; no script, style or picture is fetched when the page is opened.
+    Injected parameters are hidden, and with them the defaults that they replace, which would name another pool; no
+    script, style or picture is fetched when the page is opened.
     """
     import nbformat
     from nbconvert import HTMLExporter
     from traitlets.config import Config
 
+    content = nbformat.read(notebook, as_version=4)
+    injected = any("injected-parameters" in cell.metadata.get("tags", []) for cell in content.cells)
     config = Config()
     config.TagRemovePreprocessor.enabled = True
-    config.TagRemovePreprocessor.remove_cell_tags = {"injected-parameters"}
+    config.TagRemovePreprocessor.remove_cell_tags = {"injected-parameters", "parameters"} if injected else set()
     exporter = HTMLExporter(config=config, require_js_url="", jquery_url="", mathjax_url="", mermaid_js_url="")
-    content = nbformat.read(notebook, as_version=4)
     content.metadata.pop("widgets", None)
     html, _ = exporter.from_notebook_node(content, resources={"metadata": {"name": notebook.stem}})
     head, body = html.split("</head>", 1)

@@ -53,7 +53,7 @@ def test_page_fetches_nothing_and_hides_the_injected_cell(executed):
     html = page.read_text()
     assert fetched(html) == []
     assert "<script" not in html
-    assert "INJECTED" not in html and "params" in html
+    assert "INJECTED" not in html and "params" not in html
     assert f"data:image/png;base64,{PIXEL}" in html.replace("\n", "")
     assert "@page" in html and "A4" in html
     assert not list(page.parent.glob(".*tmp*"))

@@ -23,6 +23,8 @@ from auditlib.tables import TABLES, save_tables
 
 STAGES = ("10_audit", "80_figures", "90_tables")
 HOSTILE = '<script>alert(1)</script> #read("x") $ _ | & % \\input{x} =HYPERLINK("http://x.invalid") 😀 שלום'
+#: the pool of one model, full run only, first eight items
+SINGLE = "single.limit8"
 LITERAL = "&lt;script&gt;alert(1)&lt;/script&gt;"
 
 
@@ -46,23 +48,19 @@ def hostile_runs(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def batch(tmp_path_factory) -> SimpleNamespace:
-    """One run of three pools: the demo pool, hostile text, and one model without blind run; and a quick look."""
+    """One run of three pools: the demo pool, hostile text, and a quick look at one model without blind run."""
     folder = tmp_path_factory.mktemp("batch")
     hostile_runs(folder)
     runs = pd.read_csv(folder / "hostile.csv", dtype=str, keep_default_na=False)
     single = runs[(runs["model"] == "m") & (runs["condition"] == "full") & (runs["item"] != "7")]
     single.to_csv(folder / "single.csv", index=False)
-    files = [project_root() / "params/tinysee.yaml"]
-    for name in ("hostile", "single"):
-        files.append(folder / f"{name}.yaml")
-        stages = list(STAGES if name == "hostile" else STAGES[:1])
-        content = {"pool": name, "benchmark": "Toy", "data": {"table": f"{name}.csv"}, "notebooks": stages}
-        files[-1].write_text(yaml.safe_dump(content))
-    jobs = pipeline.jobs_for(files, outputs=folder / "outputs")
-    quick = folder / "quick.yaml"
-    quick.write_text(yaml.safe_dump({"pool": "quick", "benchmark": "TinySee", "data": {"embedded": "tinysee"},
-                                     "notebooks": ["10_audit"]}))  # fmt: skip
-    jobs += pipeline.jobs_for([quick], outputs=folder / "outputs", limit=30)
+    files = {"tinysee": project_root() / "params/tinysee.yaml"}
+    for name, stages in (("hostile", STAGES), ("single", STAGES[:1])):
+        content = {"pool": name, "benchmark": "Toy", "data": {"table": f"{name}.csv"}, "notebooks": list(stages)}
+        files[name] = folder / f"{name}.yaml"
+        files[name].write_text(yaml.safe_dump(content))
+    jobs = pipeline.jobs_for([files["tinysee"], files["hostile"]], outputs=folder / "outputs")
+    jobs += pipeline.jobs_for([files["single"]], outputs=folder / "outputs", limit=8)
     said: list[tuple[str, str, str]] = []
     outcomes = pipeline.run(jobs, workers=2, say=lambda *event: said.append(event))
     return SimpleNamespace(jobs=jobs, outcomes=outcomes, outputs=folder / "outputs", said=said)
@@ -74,7 +72,7 @@ def paths(batch, pool: str) -> RunPaths:
 
 def test_all_pools_end_well(batch):
     assert [(o.pool, o.code, o.error) for o in batch.outcomes] == [
-        ("tinysee", 0, ""), ("hostile", 0, ""), ("single", 0, ""), ("quick.limit30", 0, "")
+        ("tinysee", 0, ""), ("hostile", 0, ""), ("single.limit8", 0, "")
     ]  # fmt: skip
     assert {p for p, _, text in batch.said if text == "runs: never run"} == {o.pool for o in batch.outcomes}
 
@@ -92,7 +90,7 @@ def test_every_expected_file_is_there(batch, pool):
 
 
 @pytest.mark.parametrize(
-    ("pool", "stage"), [(p, s) for p in ("tinysee", "hostile") for s in STAGES] + [("single", STAGES[0])]
+    ("pool", "stage"), [(p, s) for p in ("tinysee", "hostile") for s in STAGES] + [(SINGLE, STAGES[0])]
 )
 def test_executed_copy_is_complete_and_holds_the_values(batch, pool, stage):
     book = nbformat.read(paths(batch, pool).notebooks / f"{stage}.ipynb", as_version=4)
@@ -101,11 +99,11 @@ def test_executed_copy_is_complete_and_holds_the_values(batch, pool, stage):
     outputs = [o for c in code for o in c.outputs]
     assert not [o for o in outputs if o.output_type == "error" or o.get("name") == "stderr"]
     [injected] = [c for c in code if "injected-parameters" in c.metadata.get("tags", [])]
-    assert f"{pool}.yaml" in injected.source
+    assert f"{pool.split('.')[0]}.yaml" in injected.source
     assert "/" not in book.metadata.papermill.input_path + book.metadata.papermill.output_path
 
 
-@pytest.mark.parametrize("pool", ["tinysee", "hostile", "single"])
+@pytest.mark.parametrize("pool", ["tinysee", "hostile", SINGLE])
 def test_pages_hide_the_injected_cell_and_fetch_nothing(batch, pool):
     for page in paths(batch, pool).notebooks.glob("*.html"):
         html = page.read_text()
@@ -126,22 +124,23 @@ def test_hostile_text_is_literal_in_the_notebook(batch):
 
 
 def test_single_model_without_blind_run_says_what_was_not_run(batch):
-    audit = auditlib.load_audit(paths(batch, "single"))
+    audit = auditlib.load_audit(paths(batch, SINGLE))
     states = audit.detectors.set_index("detector")
     assert states.at["visual_dependency", "state"] == "not run" and states.at["visual_dependency", "reason"]
     assert states.at["answer_options_distribution", "state"] == "run"
-    assert paths(batch, "single").report_html.exists() and paths(batch, "single").report_pdf.exists()
+    assert paths(batch, SINGLE).report_html.exists() and paths(batch, SINGLE).report_pdf.exists()
 
 
 def test_limit_is_kept_apart_and_marked(batch):
-    at = paths(batch, "quick.limit30")
-    assert len(pd.read_parquet(at.frame("items"))) == 30
-    assert json.loads(at.status.read_text())["limit"] == json.loads(at.manifest.read_text())["limit"] == 30
-    assert not (batch.outputs / "quick").exists()
+    at = paths(batch, SINGLE)
+    assert pd.read_parquet(at.frame("items"))["item"].tolist() == ["0", "1", "2", "3", "4", "5", "6", "8"]
+    assert json.loads(at.status.read_text())["limit"] == json.loads(at.manifest.read_text())["limit"] == 8
+    assert "--limit 8" in json.loads(at.manifest.read_text())["command"]
+    assert not (batch.outputs / "single").exists()
 
 
 def test_nothing_runs_again(batch):
-    assert [row["state"] for row in pipeline.states(batch.jobs)] == ["fresh"] * 4
+    assert [row["state"] for row in pipeline.states(batch.jobs)] == ["fresh"] * 3
 
 
 def test_same_bytes_in_another_process(batch, tmp_path):
