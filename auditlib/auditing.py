@@ -18,7 +18,7 @@ from auditlib.params import AuditParams, Params
 from auditlib.pool import Pool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """What an audit found. Frames follow the contracts in :mod:`auditlib.frames`.
 
@@ -89,6 +89,10 @@ class Audit:
         from auditlib.item_view import item_view
 
         return item_view(self, str(item))
+
+    def __repr__(self) -> str:
+        lines = self.summary().apply(lambda r: "  ".join(filter(None, r)), axis=1)
+        return "\n  ".join([f"Audit of {self.benchmark}, pool {self.pool_name}", *lines])
 
     def _repr_html_(self) -> str:
         from auditlib.summary import card

@@ -42,7 +42,7 @@ class Arm:
         return np.ones(self.hits[condition].shape[1], bool) if seen is None else seen.any(axis=0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pool:
     """One benchmark x a set of models, with their runs.
 
@@ -70,6 +70,12 @@ class Pool:
     params: Params | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     inputs: tuple[Path, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Pool {self.name}: {len(self.items)} items of {self.benchmark} x {len(self.models)} models, "
+            f"arms {', '.join(self.arm_names)}, blind run: {'yes' if self.has_blind else 'no'}"
+        )
 
     def __post_init__(self):
         shape = (len(self.items), len(self.models))

@@ -167,3 +167,10 @@ def test_smaller_pools_cover_models_and_families_of_several():
     kept = s[(s["metric"] == "unanimous_share") & s["models"].str.startswith("without")]
     assert sorted(kept["models"]) == sorted(found)
     assert (kept["estimate"] == 0.25).all()
+
+
+def test_short_forms_hold_the_headline_and_no_path():
+    pool = embedded_pool("tinysee")
+    text = repr(pool) + repr(auditlib.audit(pool, limit=30))
+    assert "300 items of TinySee x 4 models" in text and "zero gain from the image" in text
+    assert "/" not in text.replace("2/2", "")
