@@ -170,6 +170,7 @@ def _counts_frame(pool: Pool) -> pd.DataFrame:
 
     parts = []
     labels = design_labels(pool)
+    k = pool.k if pool.k is not None else np.full(len(pool.items), np.nan)
     for arm in pool.arm_names:
         if why_not(pool, pool.arms[arm]):
             continue
@@ -182,6 +183,7 @@ def _counts_frame(pool: Pool) -> pd.DataFrame:
             {
                 "item": pool.items["item"].to_numpy()[c.keep],
                 "stratum": strata[c.keep],
+                "k": k[c.keep],
                 "arm": arm,
                 "F": c.F,
                 "B": c.B,
@@ -194,7 +196,7 @@ def _counts_frame(pool: Pool) -> pd.DataFrame:
         )
         part["design"] = None if labels is None else labels[c.keep]
         parts.append(part)
-    columns = ["item", "stratum", "arm", "F", "B", "n", "R", "category", "zero_gain", "boundary", "design"]
+    columns = ["item", "stratum", "k", "arm", "F", "B", "n", "R", "category", "zero_gain", "boundary", "design"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 

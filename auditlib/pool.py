@@ -52,7 +52,8 @@ class Pool:
     models : frame of the models contract, in the column order of every array.
     arms : name -> :class:`Arm`.
     letters : condition -> int8 codes, shape (items, models); see :mod:`auditlib.frames`.
-    refused, failed : condition -> boolean arrays of the same shape (what the files say; absent when unknown).
+    refused, failed, abstained : condition -> boolean arrays of the same shape (refusals, failed calls, replies without
+        an answer; absent when unknown).
     responses, judgements, coverage : canonical frames; ``responses`` is None for a pool built from arrays.
     """
 
@@ -64,6 +65,7 @@ class Pool:
     letters: dict[str, np.ndarray] = field(default_factory=dict)
     refused: dict[str, np.ndarray] = field(default_factory=dict)
     failed: dict[str, np.ndarray] = field(default_factory=dict)
+    abstained: dict[str, np.ndarray] = field(default_factory=dict)
     responses: pd.DataFrame | None = None
     judgements: pd.DataFrame | None = None
     coverage: pd.DataFrame = field(default_factory=lambda: frame("coverage"))
@@ -177,7 +179,10 @@ class Pool:
             return None
         if isinstance(values.dtype, pd.CategoricalDtype):
             return values.astype(object).fillna("(none)").to_numpy()
-        return values.fillna("(none)").astype(str).replace("", "(none)").to_numpy(dtype=object)
+        names = values.fillna("(none)").astype(str).replace("", "(none)")
+        # "all" and "design:..." are names of the statistics table
+        taken = names.eq("all") | names.str.startswith("design:")
+        return names.mask(taken, "(" + names + ")").to_numpy(dtype=object)
 
     @property
     def k(self) -> np.ndarray | None:
@@ -235,6 +240,7 @@ class Pool:
             letters=arrays(self.letters),
             refused=arrays(self.refused),
             failed=arrays(self.failed),
+            abstained=arrays(self.abstained),
             responses=rows(self.responses),
             judgements=rows(self.judgements),
         )

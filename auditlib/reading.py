@@ -109,6 +109,7 @@ def pool_of(runs: Runs, params: Params) -> Pool:
         letters=letters,
         refused={c: cells.flag("refused", c) for c in cells.conditions},
         failed={c: cells.not_ok(c) for c in cells.conditions},
+        abstained={c: cells.abstained(c, items["answer_type"]) for c in cells.conditions},
         responses=responses,
         judgements=judgements,
         coverage=coverage,
@@ -181,7 +182,8 @@ def _item_facts(items: pd.DataFrame, options_by_stratum: dict[str, int]) -> pd.D
         if "k" in items
         else np.full(len(items), np.nan)
     )
-    k = np.where(np.isnan(k) & (shown > 0), shown, k)
+    # what the runs showed decides: an option lost on the way was no choice, whatever the dataset says
+    k = np.where(shown > 0, shown, k)
     if options_by_stratum:
         if "stratum" not in items:
             raise AuditError(
@@ -255,6 +257,18 @@ class _Cells:
         out = np.full(self.shape, MISSING, np.int8)
         here = usable & first.to_numpy()
         out[self.i[here], self.j[here]] = codes[here]
+        return out
+
+    def abstained(self, condition: str, answer_type: pd.Series) -> np.ndarray:
+        """Usable replies that give no answer: no option letter, or neither yes nor no on a yes/no item."""
+        r = self.responses
+        yesno = answer_type.eq("yesno").to_numpy()[self.i]
+        said = r["letter"].where(~yesno, r["answer"]).astype(object)
+        none = said.isna() | said.eq("Z")
+        here = self.of(condition) & r["status"].eq("ok").to_numpy() & none.to_numpy()
+        here &= answer_type.isin(["choice", "yesno"]).to_numpy()[self.i]
+        out = np.zeros(self.shape, bool)
+        out[self.i[here], self.j[here]] = True
         return out
 
     def flag(self, column: str, condition: str) -> np.ndarray:

@@ -132,3 +132,19 @@ def test_binary_format_is_said_to_be_outside_the_calibrated_range():
     for name in ("consensus_error", "fleiss_kappa_agreement", "answer_options_distribution", "distractor_similarity"):
         assert detectors.loc[name, "state"] == "not run"
         assert detectors.loc[name, "reason"]
+
+
+@pytest.mark.parametrize("policy", ["bounds", "bounds_both"])
+def test_yes_and_no_are_answers_so_bounds_stay_narrow(policy):
+    """HallusionBench replies name no letter, but most say yes or no; full runs hold no abstention."""
+    row = embedded_audit("hallusionbench_replica").statistic("zero_gain_share", policy=policy, arm="judged").iloc[0]
+    assert (round(100 * row["low"], 1), round(100 * row["high"], 1)) == (10.5, 51.3)
+
+
+def test_closed_form_null_stands_beside_a_monte_carlo_p():
+    row = (
+        embedded_audit("mmstar_replica").statistic("visual_supplement_share", arm="judged", null_kind="pooled").iloc[0]
+    )
+    assert row["p_method"] == "tables"
+    assert round(row["null"], 6) == 0.482072
+    assert row["p"] + row["p_lower"] > 1

@@ -107,3 +107,12 @@ def test_an_item_shows_image_options_votes_and_reasons(audit, planted):
     html = view._repr_html_()
     assert "data:image/png;base64," in html
     assert view.question in html
+
+
+def test_a_lost_option_was_not_shown(audit):
+    """Three models' options short of one: k is what the runs showed, and joins the stratum of the within null."""
+    items = audit.items.set_index("item")
+    assert items.loc[["17", "32", "76"], "k"].tolist() == [3, 3, 3]
+    row = audit.statistic("zero_gain_share", arm="judged", null_kind="within", p_method="exact").iloc[0]
+    assert (round(row["null"], 5), round(row["excess"], 4), round(row["p"], 3)) == (0.10438, 0.0023, 0.478)
+    assert audit.statistic("key_position").iloc[0]["n"] == 297

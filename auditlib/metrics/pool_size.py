@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from auditlib.counts import count, why_not
-from auditlib.frames import ABSTAINED
 from auditlib.metrics.blocks import blocks_of, strata_labels
 from auditlib.metrics.rows import row
 from auditlib.metrics.shares import HEADLINE, SHARES
@@ -113,7 +112,7 @@ def _bounds(pool: Pool, arm: str) -> list[dict[str, Any]]:
     Policy ``bounds`` frees blind replies only (a model that sees the image and names no option has failed the item);
     ``bounds_both`` frees those of full runs too.
     """
-    if "full" not in pool.letters or "blind" not in pool.letters or arm == "exact_yesno":
+    if "full" not in pool.abstained or "blind" not in pool.abstained:
         return []
     counts = count(pool, arm)
     if counts.draws != 1:
@@ -121,18 +120,16 @@ def _bounds(pool: Pool, arm: str) -> list[dict[str, Any]]:
     columns = [pool.model_names.index(m) for m in counts.models]
     free = {}
     for condition in ("full", "blind"):
-        codes = pool.letters[condition][np.ix_(counts.keep, columns)]
+        mute = pool.abstained[condition][np.ix_(counts.keep, columns)]
         hits = pool.arms[arm].hits[condition][np.ix_(counts.keep, columns)] > 0
         # a reply in which the judge found the right option is no abstention, whatever the parser says
-        unknown = (codes == ABSTAINED) & ~hits
+        unknown = mute & ~hits
         free[condition] = (unknown if counts.cells is None else unknown & counts.cells).sum(axis=1)
     if not (free["full"].any() or free["blind"].any()):
         return []
     rows = []
-    notes = {
-        "bounds": "each blind reply without an answer may be right or wrong",
-        "bounds_both": "each reply without an answer, full or blind, may be right or wrong",
-    }
+    silent = "in which the parser finds no answer, and which is no hit, may be right or wrong"
+    notes = {"bounds": f"each blind reply {silent}", "bounds_both": f"each reply, full or blind, {silent}"}
     for policy, note in notes.items():
         full = free["full"] if policy == "bounds_both" else np.zeros_like(free["full"])
         for share in SHARES:

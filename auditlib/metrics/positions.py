@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ def position_rows(pool: Pool) -> list[dict[str, Any]]:
     if needs(pool):
         return []
     key, k = pool.key_codes, np.nan_to_num(pool.k).astype(int)
-    judged = (key >= 0) & (k > key)
+    judged = (key >= 0) & (k > key) & ~_gaps(pool)
     if not judged.any():
         return []
     key, k, n = key[judged], k[judged], int(judged.sum())
@@ -31,6 +32,7 @@ def position_rows(pool: Pool) -> list[dict[str, Any]]:
             estimate=p.statistic,
             p=p.p,
             p_method=p.p_method,
+            family="key_position",
             note="chi-square distance of key letters from uniform over the options shown",
         )
     ]
@@ -47,8 +49,18 @@ def position_rows(pool: Pool) -> list[dict[str, Any]]:
                 excess=(seen - expected) / n,
             )
         )
-        rows.append(row("always_letter_accuracy", level=level, n=n, estimate=seen / n, null=float(np.mean(1 / k))))
+        rows.append(row("always_letter_accuracy", level=level, n=n, estimate=seen / n, null=expected / n))
     return rows + _models(pool, judged, len(p.observed)) + _longest(pool, judged)
+
+
+def _gaps(pool: Pool) -> np.ndarray:
+    """Items that lost an option between others: their letters are not the first k, so they take no part."""
+    if "options" not in pool.items:
+        return np.zeros(len(pool.items), bool)
+    texts = [
+        [bool(str(t)) for t in o] if isinstance(o, list | tuple | np.ndarray) else [] for o in pool.items["options"]
+    ]
+    return np.array([any(b and not a for a, b in pairwise(t)) for t in texts], bool)
 
 
 def _models(pool: Pool, judged: np.ndarray, letters: int) -> list[dict[str, Any]]:

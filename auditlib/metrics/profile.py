@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from auditlib.counts import count, why_not
-from auditlib.frames import ABSTAINED
 from auditlib.metrics.rows import interval_fields, row
 from auditlib.pool import Pool
 from auditlib.stats.categories import CATEGORIES, categories
@@ -37,42 +36,23 @@ def _accuracy(pool: Pool) -> list[dict[str, Any]]:
 
 
 def _replies(pool: Pool) -> list[dict[str, Any]]:
-    """Rates of replies that name no option, that refuse, and that failed; of all replies that were asked for."""
+    """Rates of replies that give no answer, that refuse, and that failed; of all replies that were asked for."""
     rows = []
-    choice = _choice_items(pool)
+    arm = "exact" if "exact" in pool.arms else "exact_yesno"
+    readable = pool.items["answer_type"].isin(["choice", "yesno"]).to_numpy() if "answer_type" in pool.items else None
     for condition in (c for c in ("full", "blind") if c in pool.letters):
-        codes = pool.letters[condition]
         for j, model in enumerate(pool.model_names):
             asked = _asked(pool, condition, j)
-            n = int(asked.sum())
-            if not n:
-                continue
-            counts = {"unparseable": int(((codes[:, j] == ABSTAINED) & asked & choice).sum())}
-            for kind, table in (("refused", pool.refused), ("failed", pool.failed)):
-                if condition in table:
-                    counts[kind] = int((table[condition][:, j] & asked).sum())
-            for kind, k in counts.items():
-                of = int((asked & choice).sum()) if kind == "unparseable" else n
-                if of:
-                    rows.append(
-                        row(
-                            f"{condition}_{kind}_rate",
-                            interval_fields(wilson(k, of)),
-                            models=model,
-                            n=of,
-                            arm="exact",
-                            level=condition,
-                            estimate=k / of,
-                        )
-                    )
+            for kind, table in (("unparseable", pool.abstained), ("refused", pool.refused), ("failed", pool.failed)):
+                if condition not in table:
+                    continue
+                of = asked & readable if kind == "unparseable" and readable is not None else asked
+                n, k = int(of.sum()), int((table[condition][:, j] & of).sum())
+                if n:
+                    ends = interval_fields(wilson(k, n))
+                    name = f"{condition}_{kind}_rate"
+                    rows.append(row(name, ends, models=model, n=n, arm=arm, level=condition, estimate=k / n))
     return rows
-
-
-def _choice_items(pool: Pool) -> np.ndarray:
-    """Items whose replies are read as letters: all but open ones; a pool of yes/no items counts as such too."""
-    if "answer_type" not in pool.items:
-        return np.ones(len(pool.items), bool)
-    return pool.items["answer_type"].ne("open").fillna(True).to_numpy(dtype=bool)
 
 
 def _asked(pool: Pool, condition: str, j: int) -> np.ndarray:

@@ -9,8 +9,8 @@ import pandas as pd
 
 from auditlib.frames import COLUMNS
 
-#: columns of the statistics frame: the contract's and ``level``
-STATISTICS = (*COLUMNS["statistics"][:8], "level", *COLUMNS["statistics"][8:])
+#: columns of the statistics frame: the contract's, ``level`` and ``p_lower`` (``p`` is of the upper tail)
+STATISTICS = (*COLUMNS["statistics"][:8], "level", *COLUMNS["statistics"][8:-1], "p_lower", COLUMNS["statistics"][-1])
 TEXT_COLUMNS = (
     "pool",
     "metric",

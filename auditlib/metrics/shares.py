@@ -98,9 +98,10 @@ def _nulls(
         kinds.append(("within", blocks_of(counts, labels)))
     excess = {}
     for kind, blocks in kinds:
-        note = "; ".join(filter(None, [counts.note, f"permuted inside {words}" if kind == "within" else ""]))
+        note = "; ".join(filter(None, [counts.note, _permuted(blocks, words) if kind == "within" else ""]))
         place = {"arm": counts.arm, "models": models, "stratum": "all", "null_kind": kind, "note": note}
-        family = "headline" if models == "all" and share == HEADLINE else "sensitivity" if models != "all" else ""
+        claim = models == "all" and share == HEADLINE and counts.arm == pool.arm_names[0] and kind == kinds[-1][0]
+        family = "headline" if claim else "sensitivity"
         made, result = measure(pool, share, blocks, place, family=family, intervals=intervals)
         out += made
         excess[kind] = result.excess
@@ -118,6 +119,14 @@ def _nulls(
             )
         )
     return out
+
+
+def _permuted(blocks: Blocks, words: str) -> str:
+    """Inside what blind results are permuted, and how many items have nobody to change places with."""
+    alone = sum(int(t.sum() == 1) for t in blocks.tables)
+    return f"permuted inside {words}" + (
+        f"; {alone} items are alone in their block and can add no excess" if alone else ""
+    )
 
 
 def measure(
@@ -139,7 +148,9 @@ def measure(
     ends: dict[str, Any] = interval_fields(wilson(result.observed, result.n)) if result.n else {}
     if intervals and result.n:
         ends |= interval_fields(_excess_interval(pool, blocks, regions, names), "excess_")
-    main = row(f"{share}_share", result.as_row(), **place, **ends, family=family)
+    # null, sd and excess are always the closed forms, whatever the law that p comes from
+    closed = {"null": result.null, "null_sd": result.sd / result.n if result.n else result.sd, "excess": result.excess}
+    main = row(f"{share}_share", result.as_row() | closed | {"p_lower": result.p_lower}, **place, **ends, family=family)
     if result.p_method == "tables" or not full:
         return [main], result
     twin = row(f"{share}_share", result.as_row("tables"), **place, family="sensitivity")
@@ -172,6 +183,8 @@ def _strata_rows(pool: Pool, counts: Counts, labels: np.ndarray | None) -> list[
             place = {"arm": counts.arm, "models": "all", "stratum": f"{prefix}{name}"}
             place["null_kind"] = "within" if family == "strata" else "pooled"
             full_family = f"{family}:{HEADLINE}_share:{counts.arm}"
+            if family == "design" and pool.settings.design.column == "stratum":
+                full_family = "sensitivity"  # the strata's own tests, printed again under their design names
             out += measure(pool, HEADLINE, blocks, place, family=full_family, intervals=True)[0]
             out += [_plain_share(pool, s, blocks, place, family) for s in SHARES if s != HEADLINE]
     return out

@@ -21,7 +21,7 @@ from auditlib.stats.wrong_options import same_wrong_option
 MAX_PAIRS = 300
 BASELINES = {
     "shuffled": "null: wrong letters shuffled over items with their own wrongness",
-    "rejudged": "null: letters shuffled over items, wrongness judged again on the new item",
+    "rejudged": "null: the second model's letters shuffled over items, wrongness judged again on the new item",
 }
 
 
@@ -192,7 +192,7 @@ def _same_wrong(pool: Pool) -> list[dict[str, Any]]:
                 estimate=share,
                 null=null,
                 excess=share - null,
-                note=f"mean over pairs; {words}",
+                note=f"over all pairs together; {words}",
             )
         )
     return rows
