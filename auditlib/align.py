@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from auditlib.errors import AuditError
 from auditlib.frames import Runs, coverage_row, frame
 
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 #: item facts that may differ between runs without consequence for any number
 _DESCRIPTIVE = ("question", "stratum", "substratum", "source", "capability", "image_key", "cluster", "answer_type")
 
@@ -16,7 +18,7 @@ _DESCRIPTIVE = ("question", "stratum", "substratum", "source", "capability", "im
 def item_order(ids: pd.Series | list[str]) -> list[str]:
     """Item ids in a fixed order that no file order changes: as numbers where all are integers, else as text."""
     unique = sorted(set(ids))
-    if all(i.lstrip("-").isdecimal() for i in unique):
+    if all(_WHOLE.fullmatch(i) for i in unique):
         return sorted(unique, key=lambda i: (int(i), i))
     return unique
 

@@ -216,6 +216,7 @@ def _steps(pool: Pool, findings: pd.DataFrame, states: pd.DataFrame, limit: int 
         "blind_runs": scored["blind"] if pool.has_blind else 0,
         "limit": limit,
         "counted": {a: count(pool, a).n for a in arms if not why_not(pool, pool.arms[a])},
+        "counted_models": {a: list(count(pool, a).models) for a in arms if not why_not(pool, pool.arms[a])},
         "not_counted": {a: why_not(pool, pool.arms[a]) for a in arms if why_not(pool, pool.arms[a])},
         "detectors_run": int((states["state"] == "run").sum()),
         "detectors": len(states),

@@ -84,6 +84,11 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"evidence holds a {type(value).__name__}")
 
 
+def option_name(place: int) -> str:
+    """Letter of an option by its place from 0; ``#27`` and so on beyond the alphabet."""
+    return LETTERS[place] if place < len(LETTERS) else f"#{place + 1}"
+
+
 def letter_codes(letters: pd.Series) -> np.ndarray:
     """Letters to codes: A.. -> 0.., ``Z`` -> ABSTAINED, missing -> MISSING.  Shape (n,), int8."""
     lookup = {c: i for i, c in enumerate(LETTERS[:-1])} | {ABSTENTION: ABSTAINED}

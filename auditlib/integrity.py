@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditlib.counts import why_not
+from auditlib.counts import count, why_not
 from auditlib.detectors.contract import empty_findings, findings
-from auditlib.frames import LETTERS, coverage_row, evidence, frame
+from auditlib.frames import LETTERS, coverage_row, evidence, frame, option_name
 from auditlib.pool import Pool
 
 #: long replies that are equal with and without the image in this share of cells are the same run twice
@@ -66,7 +66,7 @@ def _key_outside(key: str, options: list[str], written: list[str] | None) -> Def
         return None
     return (
         "key_outside_options",
-        f"the key is {key}, the options end at {LETTERS[last]}",
+        f"the key is {key}, the options end at {option_name(last)}",
         {"key": key, "options": options},
     )
 
@@ -86,12 +86,12 @@ def _lost_option(key: str, options: list[str], written: list[str] | None) -> Def
     lost = [i for i, t in enumerate(written) if t and not (options[i] if i < len(options) else "")]
     if not lost:
         return None
-    names = ", ".join(f"{LETTERS[i]} {written[i]!r}" for i in lost)
+    names = ", ".join(f"{option_name(i)} {written[i]!r}" for i in lost)
     return (
         "lost_option",
         f"option {names} of the dataset never reached the models"
         + (" and is the key" if LETTERS.index(key) in lost else ""),
-        {"key": key, "lost": [LETTERS[i] for i in lost], "written": written},
+        {"key": key, "lost": [option_name(i) for i in lost], "written": written},
     )
 
 
@@ -100,8 +100,45 @@ CHECKS: tuple[Callable[..., Defect | None], ...] = (_key_outside, _key_without_t
 
 def check_runs(pool: Pool) -> pd.DataFrame:
     """Coverage rows that warn about runs: same run twice, blind above full, no image in the full run, chance."""
-    rows = _same_run(pool) + _blind_above_full(pool) + _full_without_image(pool) + _below_chance(pool)
+    rows = _not_counted(pool) + _same_run(pool) + _blind_above_full(pool) + _full_without_image(pool)
+    rows += _below_chance(pool)
     return frame("coverage", rows)
+
+
+def _not_counted(pool: Pool) -> list[dict]:
+    """Models and items that the full-against-blind numbers of an arm leave out."""
+    rows = []
+    for name in pool.arm_names:
+        arm = pool.arms[name]
+        if why_not(pool, arm):
+            continue
+        counts = count(pool, name)
+        if counts.note:
+            rows.append(coverage_row("excluded", n=len(pool.items) - counts.n, reason=f"{name} arm: {counts.note}"))
+        for condition in ("full", "blind"):
+            scored = arm.scored_models(condition)
+            for j in np.flatnonzero(~scored):
+                rows.append(
+                    _warn(
+                        len(pool.items),
+                        f"no scored run ({name} arm): not in the numbers that compare with and without the image",
+                        pool.model_names[j],
+                        condition,
+                    )
+                )
+            if arm.trials is not None:
+                fewer = scored & (arm.trials[condition].max(axis=0) < counts.draws)
+                for j in np.flatnonzero(fewer):
+                    rows.append(
+                        _warn(
+                            len(pool.items),
+                            f"{arm.trials[condition][:, j].max()} of {counts.draws} draws "
+                            f"({name} arm): not counted beside models with more",
+                            pool.model_names[j],
+                            condition,
+                        )
+                    )
+    return rows
 
 
 def _same_run(pool: Pool) -> list[dict]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from auditlib.errors import AuditError
-from auditlib.frames import LETTERS
+from auditlib.frames import LETTERS, option_name
 
 if TYPE_CHECKING:
     from auditlib.auditing import Audit
@@ -118,11 +118,11 @@ def _options(facts: pd.Series, replies: pd.DataFrame) -> pd.DataFrame:
     n = max([len(texts), *(LETTERS.index(v) + 1 for v in voted)], default=0)
     rows = []
     for i in range(n):
-        said = replies[replies["letter"].astype(str) == LETTERS[i]]
+        said = replies[replies["letter"].astype(str) == option_name(i)]
         votes = "; ".join(
             f"{c}: {', '.join(part['model'].astype(str))}" for c, part in said.groupby("condition", sort=False)
         )
-        rows.append({"letter": LETTERS[i], "text": texts[i] if i < len(texts) else "", "votes": votes})
+        rows.append({"letter": option_name(i), "text": texts[i] if i < len(texts) else "", "votes": votes})
     return pd.DataFrame(rows, columns=["letter", "text", "votes"])
 
 

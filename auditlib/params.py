@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -49,6 +49,18 @@ class DataParams(_Strict):
         given = [k for k in ("embedded", "folder", "table", "matrix") if getattr(self, k) is not None]
         if len(given) != 1:
             raise ValueError(f"data needs exactly one of embedded, folder, table, matrix; it has {given or 'none'}")
+        for key, source in (
+            ("toolkit", ("folder",)),
+            ("blind_folder", ("folder",)),
+            ("columns", ("table", "matrix")),
+            ("sheet", ("table", "matrix")),
+            ("item_columns", ("table", "matrix")),
+            ("items", ("table", "matrix")),
+            ("prefixes", ("table", "matrix")),
+            ("dataset", ("embedded", "folder", "table")),
+        ):
+            if getattr(self, key) and given[0] not in source:
+                raise ValueError(f"data.{key} has no effect with data.{given[0]}; it goes with {' or '.join(source)}")
         return self
 
 
@@ -80,7 +92,7 @@ class AuditParams(_Strict):
     permutations: int = Field(999, ge=99, le=1_000_000)
     bootstrap: int = Field(20_000, ge=200, le=1_000_000)
     splits: int = Field(20, ge=2, le=1000)
-    options_by_stratum: dict[str, int] = Field(default_factory=dict)
+    options_by_stratum: dict[str, Annotated[int, Field(ge=2, le=26)]] = Field(default_factory=dict)
     exclude_models: list[str] = Field(default_factory=list)
     keys_from: str | None = None
     design: DesignParams | None = None
@@ -90,14 +102,36 @@ class Params(_Strict):
     """One pool: a benchmark and a set of models with their runs."""
 
     pool: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    benchmark: str
+    benchmark: str = Field(min_length=1)
     data: DataParams
     models: list[ModelParams] = Field(default_factory=list)
     judge: str | None = None
-    seed: int = 20261129
-    notebooks: list[Literal["10_audit", "80_figures", "90_tables"]] = Field(default_factory=lambda: list(STAGES))
+    seed: int = Field(20261129, ge=0)
+    notebooks: list[Literal["10_audit", "80_figures", "90_tables"]] = Field(
+        default_factory=lambda: list(STAGES), min_length=1
+    )
     audit: AuditParams = Field(default_factory=AuditParams)
     source: Path | None = Field(default=None, exclude=True)
+
+    @model_validator(mode="after")
+    def _models_once(self) -> Params:
+        names = [m.name for m in self.models]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise ValueError(f"models lists {twice[0]!r} twice")
+        return self
+
+
+class _OneKeyLoader(yaml.SafeLoader):
+    """The safe loader, but a key that stands twice in one mapping is an error, not a silent last word."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark)
+            seen.add(key.value if isinstance(key.value, str) else id(key))
+        return super().construct_mapping(node, deep)
 
 
 def load_params(path: str | Path, overrides: dict[str, Any] | None = None) -> Params:
@@ -115,14 +149,14 @@ def load_params(path: str | Path, overrides: dict[str, Any] | None = None) -> Pa
     """
     path = Path(path)
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_OneKeyLoader)
     except FileNotFoundError:
         raise AuditError(
             "there is no such params file",
             file=path,
             mend="check the path, or write one with 'auditlib init FOLDER --benchmark NAME'",
         ) from None
-    except (UnicodeDecodeError, yaml.YAMLError, IsADirectoryError) as e:
+    except (UnicodeDecodeError, yaml.YAMLError, IsADirectoryError, RecursionError, ValueError) as e:
         mark = getattr(e, "problem_mark", None)
         raise AuditError(
             f"not readable as YAML ({getattr(e, 'problem', None) or type(e).__name__})",

@@ -42,6 +42,12 @@ class Arm:
         return np.ones(self.hits[condition].shape[1], bool) if seen is None else seen.any(axis=0)
 
 
+def _zero_one(hits: np.ndarray) -> bool:
+    """Whether an array holds 0 and 1 only, checked in blocks so that a million rows need no second copy."""
+    blocks = (hits[i : i + 65_536] for i in range(0, len(hits), 65_536))
+    return all(bool(((b == 0) | (b == 1)).all()) for b in blocks)
+
+
 @dataclass(frozen=True, repr=False)
 class Pool:
     """One benchmark x a set of models, with their runs.
@@ -116,15 +122,20 @@ class Pool:
                     f"hits ({condition}) have shape {h.shape}, full has {hits['full'].shape}",
                     mend="give two arrays of shape (items, models)",
                 )
-            if h.size and (h.min() < 0 or h.max() > 1):
+            if h.dtype.kind not in "buif" or (h.size and not _zero_one(h)):
                 raise AuditError(f"hits ({condition}) hold values other than 0 and 1", mend="give 0/1 correctness")
         hits = {c: h if h.dtype == np.uint8 else h.astype(np.uint8) for c, h in hits.items()}
         n_items, n_models = hits["full"].shape
+        for what, given, n in (("models", models, n_models), ("stratum", stratum, n_items), ("items", items, n_items)):
+            if given is not None and len(given) != n:
+                raise AuditError(f"{what} has {len(given)} entries, the hits have {n}", mend="give one entry each")
         if items is None:
             items = pd.DataFrame({"item": pd.RangeIndex(n_items).astype(str)})
             if stratum is not None:
                 items["stratum"] = pd.Categorical(np.asarray(stratum))
         names = list(models) if models is not None else [f"model_{j + 1}" for j in range(n_models)]
+        if len(set(names)) < len(names):
+            raise AuditError("two models have the same name", mend="give each model its own name")
         return cls(
             name=name,
             benchmark=more.pop("benchmark", name),
@@ -178,7 +189,7 @@ class Pool:
         if values.isna().all() or values.nunique(dropna=False) < 2:
             return None
         if isinstance(values.dtype, pd.CategoricalDtype):
-            return values.astype(object).fillna("(none)").to_numpy()
+            values = values.astype(object)
         names = values.fillna("(none)").astype(str).replace("", "(none)")
         # "all" and "design:..." are names of the statistics table
         taken = names.eq("all") | names.str.startswith("design:")

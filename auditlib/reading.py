@@ -60,6 +60,7 @@ def pool_of(runs: Runs, params: Params) -> Pool:
 
     settings = params.audit
     items, responses, coverage = align(runs, keys_from=settings.keys_from)
+    _check_names(params, items, sorted(set(responses["model"])))
     models = _models(runs.models, params, sorted(set(responses["model"])))
     items = _item_facts(items, settings.options_by_stratum)
     shown, unknown = _letters_to_accept(items)
@@ -70,11 +71,13 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     cells = _Cells(items, models, responses)
     wrong = settings.failed == "wrong"
     letters = {c: cells.letters(c) for c in cells.conditions}
-    arms, absent = {}, unknown
-    if any((codes >= 0).any() for codes in letters.values()):
+    arms, absent = {}, unknown + _unkeyed(items)
+    keyed = items["key"].isin(list(LETTERS[:-1])).any() if "key" in items else False
+    if keyed and any((codes >= 0).any() for codes in letters.values()):
         arms["exact"] = _exact(cells, items, failed_wrong=wrong)
     else:
-        absent.append(coverage_row("not run", n=len(items), reason="exact arm: no reply names an option letter"))
+        reason = "no reply names an option letter" if keyed else "no item has an option letter as its key"
+        absent.append(coverage_row("not run", n=len(items), reason=f"exact arm: {reason}"))
     if items["answer_type"].eq("yesno").any():
         arms["exact_yesno"] = _yesno(cells, items, failed_wrong=wrong)
     judged = None if judgements is None else _judged(cells, judgements, failed_wrong=wrong)
@@ -119,7 +122,62 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     )
 
 
+def _check_names(params: Params, items: pd.DataFrame, models: list[str]) -> None:
+    """Refuse names in the params that name nothing, and model names that the tables need for themselves."""
+    reserved = [m for m in models if m in ("all", "all pairs") or m.startswith("without ")]
+    if reserved:
+        raise AuditError(f"a model is called {reserved[0]!r}, which the tables use for pools", mend="rename the model")
+    for m in params.models:
+        if m.text_base is not None and m.text_base not in models:
+            raise AuditError(
+                f"text_base of {m.name!r} names {m.text_base!r}, which has no run",
+                file=params.source,
+                mend=f"models found: {', '.join(models[:12])}",
+            )
+    design = params.audit.design
+    if design is None:
+        return
+    if design.column not in items:
+        have = [c for c in ("stratum", "substratum", "source", "capability") if c in items]
+        raise AuditError(
+            f"audit.design.column names {design.column!r}, which the items lack",
+            file=params.source,
+            mend=f"use one of {', '.join(have) or 'the mapped item columns'}",
+        )
+    values = sorted(set(items[design.column].dropna().astype(str)))
+    if design.positive not in values:
+        raise AuditError(
+            f"audit.design.positive names {design.positive!r}, which no item has in {design.column!r}",
+            file=params.source,
+            mend=f"use one of {', '.join(values[:12])}",
+        )
+
+
+def _unkeyed(items: pd.DataFrame) -> list[dict[str, Any]]:
+    """Coverage rows for items that no arm without a judge can score."""
+    key = items["key"].astype(object).where(items["key"].notna(), "").astype(str) if "key" in items else None
+    if key is None:
+        return [coverage_row("excluded", n=len(items), reason="items without a key: not scored by letter")]
+    rows = []
+    letter, yesno = key.isin(list(LETTERS[:-1])), items["answer_type"].eq("yesno")
+    for mask, reason in (
+        (key.eq(""), "items without a key: not scored by letter"),
+        (key.eq("Z"), "items whose key is the letter Z, which stands for an abstention: not scored by letter"),
+        (~letter & ~yesno & key.ne("") & key.ne("Z"), "items whose key is no option letter: not scored by letter"),
+    ):
+        if mask.any():
+            rows.append(
+                coverage_row("excluded", n=int(mask.sum()), reason=reason, item=str(items["item"][mask].iloc[0]))
+            )
+    return rows
+
+
 def _pool_of_matrix(matrix: Any, params: Params) -> Pool:
+    if not matrix.hits or not len(matrix.items):
+        raise AuditError(
+            "the matrix has no column of results", file=params.data.matrix, mend="check rows: and prefixes:"
+        )
+    _check_names(params, matrix.items, list(matrix.models))
     items = _item_facts(matrix.items, params.audit.options_by_stratum)
     models = _models(pd.DataFrame({"model": list(matrix.models)}), params, list(matrix.models), sort=False)
     missing = matrix.missing if any(m is not None for m in (matrix.missing or {}).values()) else None
@@ -303,7 +361,7 @@ def _exact(cells: _Cells, items: pd.DataFrame, *, failed_wrong: bool) -> Arm:
     """Hits by letter, over the items whose key is a letter."""
     keys = items["key"].to_numpy(dtype=object)[cells.i] if "key" in items else np.array([None] * len(cells.i))
     letter = cells.responses["letter"].astype(object).where(cells.responses["letter"].notna(), "").to_numpy()
-    known = np.array([isinstance(k, str) and len(k) == 1 and k in LETTERS for k in keys], bool)
+    known = np.array([isinstance(k, str) and len(k) == 1 and k in LETTERS[:-1] for k in keys], bool)
     return _counted(cells, known & (letter == keys), known, "exact", failed_wrong=failed_wrong)
 
 

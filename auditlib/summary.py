@@ -40,8 +40,11 @@ def _zero_gain(audit: Audit) -> list[tuple[str, str, str, str]]:
         return [("zero gain", "not run", "", reason)]
     words = "within strata" if r["null_kind"] == "within" else "pooled null"
     p = f"{p_says(r['p'])} ({r['p_method']})"
+    items, models = int(r["n"]), audit.steps["counted_models"][audit.arm]
+    part = items < len(audit.items) or len(models) < len(audit.models)
+    on = f", on {items:,} items x {len(models)} models" if part else ""
     rows = [
-        ("zero gain from the image", percent(r["estimate"]), span(r["low"], r["high"], percent), f"{r['arm']} arm"),
+        ("zero gain from the image", percent(r["estimate"]), span(r["low"], r["high"], percent), f"{r['arm']} arm{on}"),
         (f"excess over chance, {words}", points(r["excess"]), span(r["excess_low"], r["excess_high"], points), p),
     ]
     where = {"arm": audit.arm, "policy": "wrong", "null_kind": r["null_kind"]}

@@ -34,6 +34,14 @@ def test_defaults_are_the_papers(tmp_path):
         (GOOD.replace("pool: p", "pool: ../p"), "pool"),
         ("[1, 2]", "a params file is a mapping"),
         ("pool: [", "not readable as YAML"),
+        ("[" * 2000, "not readable as YAML"),
+        (GOOD + "seed: 1\nseed: 2\n", "key 'seed' stands twice"),
+        (GOOD + "seed: -1\n", "seed"),
+        (GOOD + "notebooks: []\n", "notebooks"),
+        (GOOD + "models: [{name: m}, {name: m}]\n", "models lists 'm' twice"),
+        (GOOD + "audit: {options_by_stratum: {x: 100}}\n", "options_by_stratum"),
+        (GOOD.replace("{embedded: tinysee}", "{folder: x, sheet: s}"), "data.sheet has no effect with data.folder"),
+        (GOOD.replace("{embedded: tinysee}", "{matrix: m.csv, dataset: d.tsv}"), "data.dataset has no effect"),
     ],
 )
 def test_mistakes_are_one_line_that_names_the_file(tmp_path, text, said):

@@ -99,7 +99,7 @@ def test_yes_no_items_have_their_own_arm():
     assert "exact" not in pool.arms
     assert pool.arms["exact_yesno"].hits["full"][:, 0].tolist() == [1, 0, 0]
     assert pool.items["k"].tolist() == [2, 2, 2]
-    assert pool.coverage["reason"].str.contains("exact arm: no reply names an option letter").any()
+    assert pool.coverage["reason"].str.contains("exact arm: no item has an option letter as its key").any()
 
 
 def test_from_hits_checks_shape_and_values():
@@ -160,3 +160,72 @@ def test_bounds_count_only_the_cells_that_count():
     audit = auditlib.audit(tiny_pool(replies, ["A"] * 30))
     row = audit.statistic("zero_gain_share", policy="bounds", arm="exact").iloc[0]
     assert (row["n"], row["low"], row["high"]) == (30, pytest.approx(1 / 3), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("full", "more", "words"),
+    [
+        ([[0.9, 0.2], [0.7, 1.0]], {}, "other than 0 and 1"),
+        ([[np.nan, 1], [0, 0]], {}, "other than 0 and 1"),
+        ([["1", "0"], ["0", "1"]], {}, "other than 0 and 1"),
+        ([[1, 0], [0, 1]], {"models": ["a"]}, "models has 1 entries"),
+        ([[1, 0], [0, 1]], {"models": ["a", "a"]}, "same name"),
+        ([[1, 0], [0, 1]], {"stratum": ["x"]}, "stratum has 1 entries"),
+    ],
+)
+def test_from_hits_refuses_what_it_would_have_to_guess(full, more, words):
+    with pytest.raises(AuditError, match=words):
+        Pool.from_hits(np.array(full), **more)
+
+
+def test_models_left_out_of_the_comparison_are_said_and_the_card_counts_the_rest():
+    replies = {(m, c): KEYS * 5 for m in "abc" for c in ("full", "blind") if (m, c) != ("c", "blind")}
+    audit = auditlib.audit(tiny_pool(replies, KEYS * 5))
+    said = audit.coverage[(audit.coverage["model"] == "c") & (audit.coverage["condition"] == "blind")]
+    assert said["reason"].str.contains("no scored run").any()
+    assert audit.summary()["note"].str.contains("on 20 items x 2 models").any()
+
+
+def test_uneven_draws_are_said():
+    r = runs({(m, c): KEYS for m in "ab" for c in ("full", "blind")}, KEYS)
+    again = r.responses[r.responses["model"] == "a"].assign(sample=1)
+    import dataclasses
+
+    audit = auditlib.audit(pool_of(dataclasses.replace(r, responses=pd.concat([r.responses, again])), params()))
+    assert audit.coverage.loc[audit.coverage["model"] == "b", "reason"].str.contains("1 of 2 draws").any()
+
+
+def test_items_without_a_letter_key_are_said():
+    pool = tiny_pool({("m", "full"): ["A", "B", "C", "D"]}, ["A", "", "7", "D"])
+    reasons = pool.coverage.loc[pool.coverage["what"] == "excluded", ["n", "reason"]]
+    assert reasons["n"].tolist() == [1, 1]
+    assert pool.arms["exact"].trials["full"][:, 0].tolist() == [1, 0, 0, 1]
+
+
+def test_twenty_six_options_never_make_z_an_answer():
+    options = [[f"o{i}" for i in range(28)]] * 3
+    pool = tiny_pool({("m", "full"): ["Z", "A", "Y"]}, ["Z", "A", "Y"], options=options)
+    assert pool.letters["full"][:, 0].tolist() == [ABSTAINED, 0, 24]
+    assert pool.arms["exact"].trials["full"][:, 0].tolist() == [0, 1, 1]
+    assert auditlib.audit(pool).detectors.set_index("detector").loc["distractor_similarity", "state"] == "run"
+
+
+def test_names_that_the_tables_use_are_kept_apart():
+    pool = tiny_pool({("m", "full"): KEYS}, KEYS, stratum=["all", "design:x", "", "y"])
+    assert pool.strata.tolist() == ["(all)", "(design:x)", "(none)", "y"]
+    with pytest.raises(AuditError, match="rename the model"):
+        tiny_pool({("all", "full"): KEYS}, KEYS)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"audit": {"design": {"column": "nope", "positive": "VD"}}}, "which the items lack"),
+        ({"audit": {"design": {"column": "stratum", "positive": "nope"}}}, "use one of x, y"),
+        ({"models": [{"name": "m", "text_base": "nope"}]}, "which has no run"),
+    ],
+)
+def test_params_that_name_nothing_are_refused(more, words):
+    r = runs({("m", "full"): KEYS}, KEYS, stratum=["x", "x", "y", "y"])
+    with pytest.raises(AuditError, match=words):
+        pool_of(r, params(**more))

@@ -13,7 +13,7 @@ import pandas as pd
 from rapidfuzz.fuzz import ratio
 
 from auditlib.detectors.contract import Detector, findings
-from auditlib.frames import LETTERS, evidence
+from auditlib.frames import evidence, option_name
 from auditlib.params import AuditParams
 from auditlib.pool import Pool
 
@@ -128,7 +128,7 @@ def detect(pool: Pool, settings: AuditParams) -> pd.DataFrame:
     for item, options, key in zip(pool.items["item"], pool.items["options"], keys):
         if not _has_two(options):
             continue
-        shown = [(LETTERS[i], str(t)) for i, t in enumerate(options) if str(t).strip()]
+        shown = [(option_name(i), str(t)) for i, t in enumerate(options) if str(t).strip()]
         pairs = [(similarity(s, t), p, q) for (p, s), (q, t) in combinations(shown, 2)]
         # the key's own pair decides among equals: it makes the item unfair, not only odd
         best = max(pairs, key=lambda z: (z[0], key in z[1:]))

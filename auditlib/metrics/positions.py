@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from auditlib.detectors.answer_options_distribution import needs
-from auditlib.frames import LETTERS
+from auditlib.frames import option_name
 from auditlib.metrics.rows import interval_fields, row
 from auditlib.pool import Pool
 from auditlib.stats.intervals import wilson
@@ -37,7 +37,7 @@ def position_rows(pool: Pool) -> list[dict[str, Any]]:
         )
     ]
     for i, (seen, expected) in enumerate(zip(p.observed.tolist(), p.expected.tolist())):
-        level = LETTERS[i]
+        level = option_name(i)
         rows.append(
             row(
                 "key_letter_share",
@@ -74,7 +74,7 @@ def _models(pool: Pool, judged: np.ndarray, letters: int) -> list[dict[str, Any]
                     row(
                         "model_letter_share",
                         models=model,
-                        level=f"{LETTERS[i]} {condition}",
+                        level=f"{option_name(i)} {condition}",
                         n=len(said),
                         estimate=float(np.mean(said == i)),
                     )

@@ -91,8 +91,14 @@ def unescape(column: pd.Series) -> pd.Series:
     if not has.any():
         return column
     fixed = column.copy()
-    fixed[has] = [_ESCAPED.sub(lambda m: chr(int(m.group(1), 16)), t) for t in column[has]]
+    fixed[has] = [_ESCAPED.sub(_character, t) for t in column[has]]
     return fixed
+
+
+def _character(spelled: re.Match[str]) -> str:
+    """The character meant; half of a surrogate pair is none and stays spelled out."""
+    code = int(spelled.group(1), 16)
+    return spelled.group(0) if 0xD800 <= code <= 0xDFFF else chr(code)
 
 
 def item_ids(column: pd.Series) -> pd.Series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import pandas as pd
 
@@ -73,6 +74,31 @@ def _inline(body: str) -> list[str]:
         options.append(head.strip())
         rest = tail
     return [*options, rest.strip()]
+
+
+def text_keys(keys: Iterable[str], written: Iterable[str], options: Iterable[list[str]]) -> list[str]:
+    """Keys as option letters where the file gives the text of exactly one option instead, else unchanged.
+
+    Parameters
+    ----------
+    keys : keys by :func:`auditlib.readers.cells.keys`; a one-letter text is a capital letter there.
+    written : the cells as they stand in the file.
+    options : option texts of each row.
+
+    Examples
+    --------
+    >>> text_keys(["X", "B", "red"], ["x", "B", "red"], [["x", "y"], ["B", "A"], ["red", "blue"]])
+    ['A', 'B', 'A']
+    """
+    out = []
+    for key, cell, texts in zip(keys, written, options):
+        at = ord(key) - ord("A") if len(key) == 1 and "A" <= key <= "Z" else -1
+        if not any(texts) or not cell.strip() or (0 <= at < len(texts) and texts[at].strip()):
+            out.append(key)
+            continue
+        same = [i for i, text in enumerate(texts) if text.strip() == cell.strip()]
+        out.append(chr(ord("A") + same[0]) if len(same) == 1 and same[0] < 26 else key)
+    return out
 
 
 def answer_types(options: list[list[str]], keys: pd.Series) -> list[str]:

@@ -17,6 +17,8 @@ from auditlib.readers import cells, choices, files
 #: an ``image`` cell of at most this many characters is the id of the row whose picture is meant
 REFERENCE_LENGTH = 64
 _CHUNK = 256
+#: facts on which two rows of one item must agree to be copies
+_FACTS = ("question", "options", "key", "stratum", "substratum", "source", "capability", "image_key")
 
 
 def read_dataset(path: Path) -> pd.DataFrame:
@@ -57,7 +59,7 @@ def open_toolkit_table(path: Path) -> pd.DataFrame:
         There is no ``prediction`` column.
     """
     table = files.open_table(path)
-    table = table.rename(columns=column_names(table.columns))
+    table = table.rename(columns=column_names(table.columns, path))
     if "prediction" not in table.columns:
         what = f"no column 'prediction' (columns: {', '.join(table.columns[:12])})"
         mend = "this is no prediction file; remove it, or name the column 'prediction'"
@@ -89,6 +91,8 @@ def items_frame(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     elif question is not None:
         items["question"] = question
     items["options"] = options
+    if "answer" in table.columns:
+        key = pd.Series(choices.text_keys(key, table["answer"], options), index=table.index, dtype="str")
     items["key"] = key
     types = choices.answer_types(options, key)
     items["k"] = choices.counts(options, types).to_numpy()
@@ -118,17 +122,17 @@ def without_copies(items: pd.DataFrame, path: Path, extra: tuple[str, ...] = ())
     Raises
     ------
     AuditError
-        Two rows of one id differ in question, options, key or one of the ``extra`` columns.
+        Two rows of one id differ in an item fact or in one of the ``extra`` columns.
     """
     repeated = items["item"].duplicated()
     if not repeated.any():
         return items, items[repeated]
-    compared = [c for c in ("question", "options", "key", *extra) if c in items.columns]
+    compared = [c for c in dict.fromkeys((*_FACTS, *extra)) if c in items.columns]
     group = items[items["item"].duplicated(keep=False)]
     first = group.drop_duplicates("item").set_index("item")
     for column in compared:
         before = group["item"].map(first[column])
-        differs = [a != b for a, b in zip(before, group[column])]
+        differs = [a is not b and a != b and not (_none(a) and _none(b)) for a, b in zip(before, group[column])]
         if any(differs):
             bad = group[differs].iloc[0]
             raise AuditError(
@@ -139,6 +143,10 @@ def without_copies(items: pd.DataFrame, path: Path, extra: tuple[str, ...] = ())
                 mend="keep the right row, or give them different ids",
             )
     return items[~repeated], items[repeated]
+
+
+def _none(value: object) -> bool:
+    return value is None or value is pd.NA or value != value
 
 
 def read_images(path: Path, ids: Iterable[str]) -> dict[str, bytes]:
@@ -170,7 +178,7 @@ def _pieces(path: Path) -> Iterator[pd.DataFrame]:
     """The table in pieces of rows where the format allows, with VLMEvalKit's column names."""
     text = files.suffix(path) in files.TEXT
     for chunk in files.text_chunks(path, rows=_CHUNK) if text else (files.open_table(path),):
-        yield chunk.rename(columns=column_names(chunk.columns))
+        yield chunk.rename(columns=column_names(chunk.columns, path))
 
 
 def _decode(text: str) -> bytes | None:
@@ -182,9 +190,23 @@ def _decode(text: str) -> bytes | None:
         return None
 
 
-def column_names(columns: Iterable[str]) -> dict[str, str]:
-    """Column names as VLMEvalKit reads them: lower case, except single capital letters."""
-    return {c: c.strip() if len(c.strip()) == 1 and c.strip().isupper() else c.strip().lower() for c in columns}
+def column_names(columns: Iterable[str], path: Path) -> dict[str, str]:
+    """Column names as VLMEvalKit reads them: lower case, except single capital letters.
+
+    Raises
+    ------
+    AuditError
+        Two names are the same then.
+    """
+    names: dict[str, str] = {}
+    seen: dict[str, str] = {}
+    for c in columns:
+        name = c.strip() if len(c.strip()) == 1 and c.strip().isupper() else c.strip().lower()
+        if name and name in seen:
+            what = f"columns {seen[name]!r} and {c!r} have the same name (capitals do not count)"
+            raise AuditError(what, file=path, row=1, mend="rename or remove one of them")
+        names[c], seen[name] = name, c
+    return names
 
 
 def _hash_images(table: pd.DataFrame) -> pd.DataFrame:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
 TEXT = (".csv", ".tsv", ".txt")
 READABLE = (*EXCEL, *TEXT, ".json", ".jsonl", ".parquet")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 PICKLES = (".pkl", ".pickle")
 
 
@@ -182,6 +183,9 @@ def text_chunks(path: Path, *, rows: int | None = None) -> Iterator[pd.DataFrame
         raise _encoding(path) from None
     except pd.errors.EmptyDataError:
         raise AuditError("row 1 names no columns", file=path, mend="write the file again, or leave it out") from None
+    except csv.Error:
+        mend = "close it, and name the columns in row 1"
+        raise AuditError("row 1 is too long (a quote may never be closed)", file=path, row=1, mend=mend) from None
     except pd.errors.ParserError as e:
         raise _parsing(path, str(e)) from None
 
@@ -231,18 +235,34 @@ def _json(path: Path, *, lines: bool) -> pd.DataFrame:
     except UnicodeDecodeError:
         raise _encoding(path) from None
     try:
-        data = [json.loads(t) for t in text.splitlines() if t.strip()] if lines else json.loads(text)
+        # only a newline ends a record: other line separators may stand inside a text
+        data = [json.loads(t) for t in text.split("\n") if t.strip()] if lines else json.loads(text)
     except json.JSONDecodeError as e:
         where = None if lines else e.lineno
         raise AuditError(
             f"not readable as JSON ({e.msg})", file=path, row=where, mend="write the file again; it may be truncated"
         ) from None
+    except (RecursionError, ValueError) as e:
+        what = "brackets are nested too deeply" if isinstance(e, RecursionError) else "a number has too many digits"
+        mend = "write the file again; numbers this long must be text"
+        raise AuditError(f"not readable as JSON ({what})", file=path, mend=mend) from None
     if isinstance(data, dict) and data and all(isinstance(v, (dict, list)) for v in data.values()):
-        data = pd.DataFrame(data).to_dict("records")
+        try:
+            data = pd.DataFrame(data).to_dict("records")
+        except (ValueError, TypeError, AttributeError):
+            what, mend = "the JSON's columns differ in length or kind", "write a list of {column: value}"
+            raise AuditError(what, file=path, mend=mend) from None
     if not isinstance(data, list) or not all(isinstance(r, dict) for r in data):
         raise AuditError("the JSON is no list of records", file=path, mend="write a list of {column: value}")
     names = list(dict.fromkeys(k for r in data for k in r))
-    return pd.DataFrame({n: pd.Series(column_text(r.get(n) for r in data), dtype="str") for n in names})
+    columns = {n: column_text(r.get(n) for r in data) for n in names}
+    for name, texts in columns.items():
+        for row, cell in enumerate(texts, start=2):
+            if (half := _SURROGATE.search(cell)) or (half := _SURROGATE.search(str(name))):
+                what = f"column {name!r} holds half of a character (\\u{ord(half[0]):04x})".encode(errors="replace")
+                mend = "remove it, or write both halves (an emoji may have been cut)"
+                raise AuditError(what.decode(), file=path, row=row, mend=mend)
+    return pd.DataFrame({n: pd.Series(texts, dtype="str") for n, texts in columns.items()})
 
 
 def _parquet(path: Path) -> pd.DataFrame:
