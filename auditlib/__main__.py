@@ -22,12 +22,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for line in getattr(e, "lines", [str(e)]):
             print(f"auditlib: {line}", file=sys.stderr)
         return 2
+    except (OSError, ValueError) as e:
+        if isinstance(e, BrokenPipeError):  # output piped into head
+            sys.stderr.close()
+            return 0
+        from auditlib.stages import system_mistake
+
+        if (mistake := system_mistake(e)) is None:
+            raise
+        print(f"auditlib: {mistake}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("auditlib: stopped; finished stages are kept", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # output piped into head
-        sys.stderr.close()
-        return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -157,17 +164,25 @@ def _audit(options: argparse.Namespace) -> int:
 
     outputs = _outputs(options)
     file, is_new = params_for_audit(_wish(options), outputs)
-    code = 2
     try:
         jobs = pipeline.jobs_for([file], outputs=outputs, limit=options.limit, force=options.force)
         print(f"params: {_shown(file)}{'' if is_new else ' (kept as it is)'}", flush=True)
-        code = _finish(jobs)
+        return _finish(jobs)
     finally:
-        if code == 2 and is_new:  # nothing was read: leave no trace
-            file.unlink(missing_ok=True)
+        if is_new and not _began(file, options.limit):  # nothing was read: leave no trace
             with suppress(OSError):
+                for rest in [*file.parent.glob(".*.tmp*"), file, file.parent / "status.json"]:
+                    rest.unlink(missing_ok=True)
                 file.parent.rmdir()
-    return code
+
+
+def _began(file: Path, limit: int | None) -> bool:
+    """Whether a stage was started for the params file of an audit, ``<outputs>/<pool>/<pool>.yaml``."""
+    from auditlib.paths import RunPaths
+    from auditlib.stages import read_status
+
+    pool = file.parent.name
+    return bool(read_status(RunPaths(file.parent.parent, f"{pool}.limit{limit}" if limit else pool))["stages"])
 
 
 def _init(options: argparse.Namespace) -> int:

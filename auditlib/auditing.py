@@ -201,12 +201,14 @@ def _counts_frame(pool: Pool) -> pd.DataFrame:
 
 
 def _steps(pool: Pool, findings: pd.DataFrame, states: pd.DataFrame, limit: int | None) -> dict[str, Any]:
+    from auditlib.detectors.contract import of_headline_arm
+
     arms = pool.arm_names
     scored = {
         c: int(sum(pool.arms[a].scored_models(c).any() and pool.arms[a].scored_models(c).sum() for a in arms[:1]))
         for c in ("full", "blind")
     }
-    flagged = findings[findings["flag"]]
+    flagged = of_headline_arm(findings[findings["flag"]], arms[0])
     return {
         "models": len(pool.models),
         "items": len(pool.items),

@@ -9,14 +9,24 @@ import numpy as np
 import pandas as pd
 
 from auditlib import lookup
+from auditlib.detectors.contract import of_headline_arm
 from auditlib.frames import ABSTENTION, LETTERS, SEVERITIES
 from auditlib.lookup import Lacking
 
 
+def flagged_findings(audit: Any) -> pd.DataFrame:
+    """Flagged findings that are counted and shown: of a detector that judges per arm, those of the headline arm.
+
+    Every count of flagged items in tables, report and ``flagged.md`` is made from these rows.
+    """
+    # arms first: a detector that flags nothing in the headline arm must not fall back on another arm's flags
+    table = of_headline_arm(audit.findings, lookup.headline_arm(audit))
+    return table[table["flag"].astype(bool)]
+
+
 def flagged(audit: Any, most: int | None = 30) -> pd.DataFrame:
     """The most suspicious items, one row each: worst severity first, then the highest score, with votes."""
-    table = audit.findings[audit.findings["flag"]]
-    table = table[table["arm"].isin(["", lookup.headline_arm(audit)]) | ~table["detector"].isin(_scored_twice(audit))]
+    table = flagged_findings(audit)
     if not len(table):
         raise Lacking("no item was flagged")
     rank = table["severity"].map({s: i for i, s in enumerate(SEVERITIES)})
@@ -62,7 +72,7 @@ def lettered(options: Any) -> list[tuple[str, str]]:
 
 
 def replies_of(audit: Any, items: pd.Series) -> dict[str, list[tuple[str, str, str, str]]]:
-    """item -> (model, condition, letter, text) of its full and blind replies, in the order of the models."""
+    """item -> (model, condition, letter or answer, text) of its full and blind replies, in the order of the models."""
     table = audit.responses
     if table is None or not len(table):
         return {}
@@ -74,22 +84,32 @@ def replies_of(audit: Any, items: pd.Series) -> dict[str, list[tuple[str, str, s
     text = table["prediction"] if "prediction" in table else pd.Series("", index=table.index)
     text = text.where(text.notna(), "").astype(str)
     letter = table["letter"].astype(object).where(table["letter"].notna(), ABSTENTION).astype(str)
+    if "answer" in table:  # items without letters (yes or no, open answers) are read into an answer
+        letter = letter.where(letter.ne(ABSTENTION) | ~answered(table), table["answer"].astype(str))
     out: dict[str, list[tuple[str, str, str, str]]] = {}
     for item, model, condition, a, t in zip(table["item"], table["model"], table["condition"], letter, text):
         out.setdefault(item, []).append((model, condition, a, t))
     return out
 
 
+def answered(replies: pd.DataFrame) -> pd.Series:
+    """Whether each reply of items without letters was read; False for abstentions and for items with letters."""
+    if "answer" not in replies:
+        return pd.Series(False, index=replies.index)
+    answer = replies["answer"].astype(object)
+    return answer.notna() & ~answer.isin(["", ABSTENTION])
+
+
+def was_read(replies: pd.DataFrame) -> pd.Series:
+    """Whether each reply names an option or, for items without letters, an answer."""
+    letter = replies["letter"].astype(object)
+    return letter.where(letter.notna(), ABSTENTION).ne(ABSTENTION) | answered(replies)
+
+
 def clip(text: Any, most: int = 300) -> str:
     """At most ``most`` characters of a text."""
     shown = "" if text is None or text is pd.NA or text != text else str(text)
     return shown if len(shown) <= most else shown[: most - 1].rstrip() + "…"
-
-
-def _scored_twice(audit: Any) -> set[str]:
-    """Detectors with findings in the headline arm: their rows of other arms would repeat the item."""
-    headline_ = lookup.headline_arm(audit)
-    return set(audit.findings.loc[audit.findings["arm"] == headline_, "detector"])
 
 
 def _votes(evidence: str) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class HashCache:
 
     def save(self) -> None:
         if self.file is not None and self.changed:
-            with atomic(self.file) as t:
+            with suppress(OSError), atomic(self.file) as t:  # where nothing can be written, the memory is lost
                 t.write_text(json.dumps(self.known, sort_keys=True), encoding="utf-8")
             self.changed = False
 
@@ -108,17 +109,36 @@ def input_files(params: Params, outputs: Path) -> list[Path]:
     found: set[Path] = set()
     for folder in (data.folder, data.blind_folder):
         if folder is not None and folder.is_dir():
-            found.update(_results_in(folder, outputs.resolve()))
+            found.update(results_in(folder, outputs.resolve()))
     found.update(p for p in (data.folder, data.table, data.matrix, data.items, data.dataset)
                  if p is not None and p.is_file())  # fmt: skip
     return sorted(found)
 
 
-def _results_in(folder: Path, outputs: Path) -> Iterable[Path]:
+def results_in(folder: Path, outputs: Path) -> Iterable[Path]:
+    """Files of a folder that can hold results, without those of this tool itself."""
+    if is_pool(folder):
+        return
     for here, folders, names in os.walk(folder, followlinks=True):
         at = Path(here)
-        folders[:] = sorted(f for f in folders if not f.startswith(".") and (at / f).resolve() != outputs)
-        yield from (at / n for n in names if n.lower().endswith(RESULT_SUFFIXES) and not n.startswith((".", "~$")))
+        folders[:] = sorted(
+            f for f in folders if not f.startswith(".") and (at / f).resolve() != outputs and not is_pool(at / f)
+        )
+        own = ("summary.csv",) if at.resolve() == outputs else ()
+        yield from (
+            at / n
+            for n in names
+            if n.lower().endswith(RESULT_SUFFIXES) and not n.startswith((".", "~$")) and n not in own
+        )
+
+
+def is_pool(folder: Path) -> bool:
+    """Whether a folder holds a pool's run of this tool; other tools write files of that name with other content."""
+    try:
+        status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(status, dict) and {"stages", "bases"} <= set(status)
 
 
 def code_files() -> dict[str, Path]:

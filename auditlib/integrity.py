@@ -189,7 +189,7 @@ def _blind_above_full(pool: Pool) -> list[dict]:
                 rows.append(
                     _warn(
                         len(pool.items),
-                        f"accuracy without the image {blind:.3f} exceeds that with it {full:.3f} ({name} arm)",
+                        f"{pool.model_names[j]}: accuracy without the image {blind:.3f} exceeds that with it {full:.3f} ({name} arm)",
                         pool.model_names[j],
                     )
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import os
 import re
@@ -22,16 +23,24 @@ THREADS = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
 
+#: an error of the system as :func:`one_line` says it
+_SYSTEM = re.compile(r"\w*Error: \[Errno (\d+)\] ")
+#: what the system refuses through no fault of a notebook: space, rights, long names
+REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
 class NotebookRun:
-    """How a notebook ended: ``error`` is one line, empty when every cell ran; ``seconds`` is wall time."""
+    """How a notebook ended: ``error`` is one line, empty when every cell ran; ``seconds`` is wall time.
+
+    ``system`` tells that the system refused a file (no space, no right), which is no fault of the notebook.
+    """
 
     copy: Path
     seconds: float
     error: str = ""
+    system: bool = False
 
 
 def parameter_names(notebook: Path) -> list[str]:
@@ -87,7 +96,7 @@ def run_notebook(notebook: Path, copy: Path, parameters: Mapping[str, Any], *, c
     finally:
         temporary.unlink(missing_ok=True)
         shutil.rmtree(sockets, ignore_errors=True)
-    return NotebookRun(copy, time.monotonic() - start, error)
+    return NotebookRun(copy, time.monotonic() - start, error, _errno(error) in REFUSALS)
 
 
 def _execute(notebook: Path, copy: Path, parameters: dict[str, Any], cwd: Path, sockets: Path) -> str:
@@ -118,7 +127,14 @@ def _execute(notebook: Path, copy: Path, parameters: dict[str, Any], cwd: Path, 
 def one_line(name: str, value: str) -> str:
     """An exception as one line; an :class:`AuditError` is its own sentence."""
     text = " ".join(_ANSI.sub("", value or "").split())
-    return text if name == "AuditError" and text else f"{name}: {text}".removesuffix(": ")
+    line = text if name == "AuditError" and text else f"{name}: {text}".removesuffix(": ")
+    full = _errno(line) in (errno.ENOSPC, errno.EDQUOT)
+    return f"{line}. Mend: free space on that disk, then run it again" if full else line
+
+
+def _errno(line: str) -> int | None:
+    found = _SYSTEM.match(line)
+    return int(found[1]) if found else None
 
 
 def _without_machine_paths(executed: Path, notebook: Path, copy: Path) -> None:

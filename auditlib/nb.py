@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,9 @@ class Start:
         return iter((self.params, self.paths, self.limit))
 
 
-def start(params: str | Path, outputs: str | Path = "outputs", overrides: Mapping[str, Any] | None = None) -> Start:
+def start(
+    params: str | Path, outputs: str | Path = "outputs", overrides: Mapping[str, Any] | str | None = None
+) -> Start:
     """Check the parameters of a notebook and say where its files go.
 
     Parameters
@@ -47,14 +50,15 @@ def start(params: str | Path, outputs: str | Path = "outputs", overrides: Mappin
     params : path of a params file, as it is or relative to the project.
     outputs : folder for results, likewise.
     overrides : dotted names to values. ``{"limit": 50}`` is a quick look at the first 50 items: its results go to
-        ``<pool>.limit50`` and never mix with those of the full run.
+        ``<pool>.limit50`` and never mix with those of the full run. JSON text is read as such: that is how
+        papermill's ``-p overrides '{"limit": 50}'`` arrives.
 
     Raises
     ------
     AuditError
         The params file is missing, or a key or value in it or in ``overrides`` is wrong.
     """
-    others = dict(overrides or {})
+    others = _mapping(overrides)
     limit = others.pop("limit", None)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise AuditError(f"overrides: limit is {limit!r}", mend="give a whole number of at least 1")
@@ -62,6 +66,21 @@ def start(params: str | Path, outputs: str | Path = "outputs", overrides: Mappin
     if limit is not None:
         checked = checked.model_copy(update={"pool": f"{checked.pool}.limit{limit}"})
     return Start(checked, RunPaths(resolve(outputs), checked.pool), limit)
+
+
+def _mapping(overrides: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    given = overrides
+    if isinstance(given, str):
+        try:
+            given = json.loads(given) if given.strip() else {}
+        except ValueError:
+            given = None
+    elif given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise AuditError(f"overrides: {overrides!r} is no mapping of dotted names to values",
+                         mend="""write -p overrides '{"audit.permutations": 999}', double quotes inside""")  # fmt: skip
+    return dict(given)
 
 
 def reading(pool: Pool) -> pd.DataFrame:

@@ -76,14 +76,21 @@ def load_audit(paths: RunPaths) -> Audit:
             "detectors": _plain_text(pd.read_csv(paths.detectors, keep_default_na=False)),
         }
     except FileNotFoundError as e:
+        missing = next((p for p in _needed(paths) if not p.exists()), Path(str(e.filename)))
+        what = f"{missing.name} is missing"
         raise AuditError(
-            f"pool {paths.pool!r} has not been audited ({Path(str(e.filename)).name} is missing)",
+            what if paths.steps.exists() else f"pool {paths.pool!r} has not been audited ({what})",
             file=paths.folder,
-            mend="run notebooks/10_audit.ipynb for it, or 'auditlib run' its params file",
+            mend="make it with 'auditlib run PARAMS --force', PARAMS being the pool's params file",
         ) from None
+    except PermissionError as e:
+        raise AuditError(e.strerror or "no right to read", file=e.filename or paths.folder,
+                         mend="give yourself the right to read it") from None  # fmt: skip
     except (json.JSONDecodeError, UnicodeDecodeError, ValueError, OSError) as e:
         raise AuditError(
-            f"the saved audit is damaged ({type(e).__name__})", file=paths.folder, mend="run it again with --force"
+            f"the saved audit is damaged ({type(e).__name__})",
+            file=paths.folder,
+            mend="make it again with 'auditlib run PARAMS --force', PARAMS being the pool's params file",
         ) from None
     params = check_params(facts["params"], paths.steps) if facts["params"] else None
     return Audit(
@@ -96,6 +103,11 @@ def load_audit(paths: RunPaths) -> Audit:
         **frames,
         **tables,
     )
+
+
+def _needed(paths: RunPaths) -> list[Path]:
+    frames = [paths.frame(n) for n in ("items", "models", "findings", "counts", "draws")]
+    return [paths.steps, *frames, paths.statistics, paths.coverage, paths.detectors]
 
 
 def _portable(params: Params, paths: RunPaths) -> dict[str, Any]:

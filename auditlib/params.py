@@ -235,6 +235,8 @@ def _say(e: ValidationError) -> str:
 def _mend(e: ValidationError) -> str:
     hints = []
     for err in e.errors():
+        if err["type"] == "missing":
+            hints.append(f"add {err['loc'][-1]}: ...")
         if err["type"] != "extra_forbidden":
             continue
         known = _known(err["loc"])

@@ -21,7 +21,7 @@ from auditlib.kernels import THREADS
 from auditlib.nb import start
 from auditlib.params import Params, load_params
 from auditlib.paths import project_root
-from auditlib.stages import REPORT, is_locked, read_status
+from auditlib.stages import REPORT, is_locked, read_status, refuse_reserved, system_mistake
 from auditlib.worker import DONE, FAILED, MISTAKE, Job, Look, Outcome, look
 
 #: command of a worker; -P: whatever lies in the working directory is not imported
@@ -63,6 +63,7 @@ def jobs_for(
             params = load_params(file)
             if pools and not fnmatch.fnmatch(params.pool, pools):
                 continue
+            refuse_reserved(params.pool, file)
             if params.pool in seen:
                 raise AuditError(f"pool {params.pool!r} is also the pool of {seen[params.pool]}", file=file,
                                  mend="give each params file its own pool name")  # fmt: skip
@@ -72,6 +73,10 @@ def jobs_for(
         except AuditError as e:
             if not pools or fnmatch.fnmatch(file.stem, pools):
                 mistakes.append(str(e))
+        except (OSError, ValueError) as e:
+            if (mistake := system_mistake(e)) is None:
+                raise
+            mistakes.append(str(mistake) if isinstance(e, OSError) and e.filename else f"{file}: {mistake}")
     if mistakes:
         raise Mistakes(mistakes)
     if not jobs:
@@ -267,6 +272,8 @@ def _state(job: Job) -> dict[str, Any]:
         plans = look(job).plans
     except AuditError as e:
         return row | {"state": "stale", "why": str(e)}
+    except OSError as e:
+        return row | {"state": "stale", "why": str(system_mistake(e))}
     if is_locked(paths.outputs, params.pool):
         at = [n for n, s in status["stages"].items() if s.get("state") == "running"]
         return row | {"state": "running", "why": ", ".join(at)}

@@ -83,6 +83,7 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     judged = None if judgements is None else _judged(cells, judgements, failed_wrong=wrong)
     if judged is not None:
         arms["judged"] = judged
+    absent += _unread(responses, shown, tuple(settings.exact))
     if not arms:
         if not responses["status"].eq("ok").any():
             raise AuditError(
@@ -278,6 +279,28 @@ def _letters_to_accept(items: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str
     reason = f"options unknown: letters up to {LETTERS[highest - 1]}, the highest key, are accepted as answers"
     shown = items.assign(k=items["k"].mask(unknown, highest))
     return shown, [coverage_row("warning", n=int(unknown.sum()), reason=reason)]
+
+
+def _unread(responses: pd.DataFrame, items: pd.DataFrame, chain: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Coverage rows for models of whose replies with the image the chain reads next to nothing, and what would."""
+    from auditlib.extract import READERS, extract_frame
+
+    choice = responses["item"].isin(items.loc[items["answer_type"].eq("choice"), "item"])
+    usable = responses[choice & responses["condition"].eq("full") & responses["status"].eq("ok")]
+    rows = []
+    for model, part in usable.groupby("model", sort=True):
+        if len(part) < 10 or (part["letter"] != "Z").mean() > 0.1:
+            continue
+        better = []
+        for name in (n for n in READERS if n not in chain and n in ("letters", "boxed", "option_text")):
+            share = (extract_frame(part, items, (name,))["letter"] != "Z").mean()
+            if share > 0.5:
+                better.append(f"{name} reads {100 * share:.0f}%")
+        hint = f"; add to audit.exact: {', '.join(better)}" if better else ""
+        reason = f"the chain {list(chain)} reads next to none of its replies with the image{hint}"
+        n = int((part["letter"] == "Z").sum())
+        rows.append(coverage_row("warning", n=n, model=model, condition="full", reason=reason))
+    return rows
 
 
 class _Cells:

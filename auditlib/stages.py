@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from auditlib.errors import AuditError
-from auditlib.freshness import Basis, differences
+from auditlib.freshness import Basis, differences, is_pool, results_in
+from auditlib.params import Params
 from auditlib.paths import RunPaths, atomic
 
 #: the last stage, done by the runner itself: manifest, exported notebooks, report
 REPORT = "report"
+#: what :func:`~auditlib.paths.atomic` makes of a file's name
+_TEMPORARY = re.compile(r"\.([^/]*)\.\d+\.tmp(?=[^/]*$)")
+#: files over all pools, which no pool's folder may be named like
+RESERVED = ("index.html", "summary.csv")
 
 
 @dataclass(frozen=True)
@@ -38,10 +45,11 @@ def now() -> str:
 def expected(stage: str, paths: RunPaths) -> list[Path]:
     """Files that a stage must have written when it ended well."""
     if stage == "10_audit":
-        frames = [paths.frame(n) for n in ("items", "models", "findings", "counts")]
-        return [*frames, paths.findings_csv, paths.statistics, paths.coverage, paths.steps, paths.flagged]
+        frames = [paths.frame(n) for n in ("items", "models", "findings", "counts", "draws")]
+        tables = [paths.findings_csv, paths.statistics, paths.coverage, paths.detectors]
+        return [*frames, *tables, paths.steps, paths.flagged]
     if stage == "80_figures":
-        return [paths.figures / "index.html"]
+        return [paths.figures / "index.html", paths.figures / "index.csv"]
     if stage == "90_tables":
         return [paths.tables]
     return [paths.manifest, paths.params, paths.report_html, paths.report_pdf]
@@ -66,6 +74,87 @@ def not_written(stage: str, paths: RunPaths, before: dict[Path, tuple[int, ...]]
         for p in expected(stage, paths)
         if p not in after or after[p] == before.get(p)
     ]
+
+
+def belonging(stage: str, paths: RunPaths) -> list[Path]:
+    """Files of a pool's folder that only this stage writes, as far as they are there now."""
+    if stage == "10_audit":  # the report writes flagged.md once more, so that its size tells nothing of the audit
+        files = [*paths.folder.glob("*.parquet"), *(p for p in expected(stage, paths) if p != paths.flagged)]
+    elif stage == REPORT:
+        files = [
+            *expected(stage, paths),
+            paths.flagged,
+            *paths.notebooks.glob("*.html"),
+            *paths.notebooks.glob("*.pdf"),
+        ]
+    else:
+        files = list((paths.figures if stage == "80_figures" else paths.tables).glob("*"))
+    files.append(paths.notebooks / f"{stage}.ipynb")
+    return sorted({p for p in files if p.is_file() and not p.name.startswith(".")})
+
+
+def left(stage: str, paths: RunPaths, before: dict[Path, tuple[int, ...]]) -> dict[str, int]:
+    """Size by name of the files that a stage wrote; those that lay there before and were not touched are not its."""
+    after = prints(belonging(stage, paths))
+    return {p.relative_to(paths.folder).as_posix(): v[-1] for p, v in after.items() if v != before.get(p)}
+
+
+def disturbed(stage: str, paths: RunPaths, record: dict[str, Any]) -> str:
+    """The first file of a finished stage that is gone or has another size, in words; empty when all are there."""
+    sizes = record.get("files", {})
+    names = [p.relative_to(paths.folder).as_posix() for p in expected(stage, paths)]
+    for name in dict.fromkeys([*names, *sizes]):
+        file = paths.folder / name
+        if not file.exists():
+            return f"{name} is missing"
+        if name in sizes and file.stat().st_size != sizes[name]:
+            return f"{name} has another size than when it was written"
+    return ""
+
+
+def refuse_reserved(pool: str, file: Path | None = None) -> None:
+    """Raise an :class:`AuditError` for a pool whose folder would take the place of a file over all pools."""
+    if pool.lower() in RESERVED:
+        raise AuditError(f"a pool cannot be named {pool!r}: the reserved name of a file over all pools", file=file,
+                         mend="choose another pool name")  # fmt: skip
+
+
+def refuse_overlap(params: Params, paths: RunPaths) -> None:
+    """Raise an :class:`AuditError` when a pool's own folder would be, or hold, results that it is read from."""
+    own = paths.folder.resolve()
+    for folder in (params.data.folder, params.data.blind_folder):
+        if folder is None:
+            continue
+        inside = (
+            own.is_relative_to(folder) and own.is_dir() and not is_pool(own) and any(results_in(own, paths.outputs))
+        )
+        if folder.is_relative_to(own) or inside:
+            raise AuditError("the pool's folder would lie among the results that it is read from", file=paths.folder,
+                             mend="choose another pool name, or another folder with --outputs")  # fmt: skip
+
+
+def system_mistake(error: OSError | ValueError) -> AuditError | None:
+    """What the system refused, as the one line for the user; None for a ValueError that is not about a path."""
+    if not isinstance(error, OSError):
+        if "null byte" in str(error) or "null character" in str(error):
+            return AuditError("a path holds a null byte", mend="correct the path in the params or arguments")
+        return None
+    mends = {
+        errno.ENOSPC: "free space on that disk, then run it again",
+        errno.EDQUOT: "free space on that disk, then run it again",
+        errno.EACCES: "give yourself the right to read or write there, or choose another folder with --outputs",
+        errno.EPERM: "give yourself the right to read or write there, or choose another folder with --outputs",
+        errno.EROFS: "choose a folder that can be written, with --outputs",
+        errno.EEXIST: "a folder is needed where that file lies: name another one",
+        errno.ENOTDIR: "a folder is needed where a file lies: name another one",
+        errno.EISDIR: "a file is needed where that folder lies: move it away",
+        errno.ENAMETOOLONG: "choose a shorter pool name or folder",
+        errno.ENOENT: "check the path, or run it again",
+    }
+    name = error.filename2 or error.filename  # of a rename, the name that was meant
+    name = _TEMPORARY.sub(r"\1", os.fsdecode(name)) if isinstance(name, str | bytes | os.PathLike) else None
+    return AuditError(error.strerror or str(error) or type(error).__name__, file=name,
+                      mend=mends.get(error.errno, "check that file and its disk, then run it again"))  # fmt: skip
 
 
 def read_status(paths: RunPaths) -> dict[str, Any]:
@@ -124,9 +213,8 @@ def _why(stage, record, status, paths, basis, notebooks) -> str:
         return "interrupted last time"
     if record.get("state") != "done":
         return f"{record.get('state')} last time"
-    gone = [p for p in expected(stage, paths) if not p.exists()]
-    if gone:
-        return f"{gone[0].relative_to(paths.folder).as_posix()} is missing"
+    if why := disturbed(stage, paths, record):
+        return why
     if record.get("notebook", "") != notebooks.get(stage, ""):
         return f"notebooks/{stage}.ipynb changed"
     return differences(status.get("bases", {}).get(record.get("basis"), {}), basis)
@@ -163,7 +251,7 @@ def is_locked(outputs: Path, pool: str) -> bool:
     file = outputs / ".locks" / f"{pool}.lock"
     if not file.exists():
         return False
-    with open(file, "a+", encoding="utf-8") as handle:
+    with open(file, encoding="utf-8") as handle:  # reading is enough for a look, also where nothing can be written
         return not _flock(handle)
 
 

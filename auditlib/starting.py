@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,8 @@ import yaml
 
 from auditlib.errors import AuditError
 from auditlib.params import Params, check_params, load_params
-from auditlib.paths import atomic, project_root
+from auditlib.paths import RunPaths, atomic, project_root
+from auditlib.stages import refuse_overlap, refuse_reserved
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,8 +76,16 @@ def params_for_audit(wish: Wish, outputs: Path) -> tuple[Path, bool]:
     name, text = params_text(wish, outputs / "pool")
     file = outputs / Path(name).stem / name
     fresh = check_params(yaml.safe_load(text), file)
+    refuse_overlap(fresh, RunPaths(outputs, file.parent.name))
     if not file.exists():
-        _write(file, text)
+        was = file.parent.exists()
+        try:
+            _write(file, text)
+        except BaseException:
+            if not was:
+                with suppress(OSError):
+                    file.parent.rmdir()
+            raise
         return file, True
     before = load_params(file)
     if before.data != fresh.data or before.benchmark != fresh.benchmark:
@@ -107,9 +117,15 @@ def params_text(wish: Wish, dest: Path) -> tuple[str, str]:
     # Written one level beside `dest`, where relative paths are the same, in a folder that goes away again.
     parent = next(p for p in dest.absolute().parents if p.is_dir())
     depth = len(dest.absolute().relative_to(parent).parts)
-    with tempfile.TemporaryDirectory(prefix=".init", dir=parent) as scratch:
+    try:
+        away = tempfile.TemporaryDirectory(prefix=".init", dir=parent)
+    except OSError as e:
+        e.filename = str(parent)  # the folder that the user named, not the name made up here
+        raise
+    with away as scratch:
         made = write_params(found, wish.benchmark, Path(scratch, *["x"] * (depth - 1)), pool=wish.pool)
         name, text = made.name, made.read_text(encoding="utf-8")
+    refuse_reserved(Path(name).stem)
     if wish.judge:
         text = _set_line(text, "judge", wish.judge, before="audit:")
     if wish.dataset:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from auditlib.detectors.contract import of_headline_arm
 from auditlib.lookup import one, pool_range
 from auditlib.numerals import NONE, number, p_says, percent, points, span
 
@@ -19,7 +20,7 @@ def headline(audit: Audit) -> pd.DataFrame:
     rows = [("items x models", f"{len(audit.items):,} x {len(audit.models)}", "", "")]
     rows += _zero_gain(audit) if audit.has_blind else [("zero gain", "not run", "", "no run without the image")]
     rows += _votes(audit)
-    flagged = audit.findings[audit.findings["flag"]]
+    flagged = of_headline_arm(audit.findings[audit.findings["flag"]], audit.arm)
     for severity in ("high", "medium"):
         n = flagged.loc[flagged["severity"] == severity, "item"].nunique()
         rows.append((f"items with a finding of {severity} severity", f"{n:,}", "", ""))
@@ -49,8 +50,9 @@ def _zero_gain(audit: Audit) -> list[tuple[str, str, str, str]]:
     ]
     where = {"arm": audit.arm, "policy": "wrong", "null_kind": r["null_kind"]}
     low, high = pool_range(audit.statistics, "zero_gain_share", "excess", **where)
-    if (text := span(low, high, points)) != NONE:
-        rows.append(("excess without any one model", "", text, "range over the smaller pools"))
+    text = points(low) if points(low) == points(high) else span(low, high, points)
+    if text != NONE:
+        rows.append(("excess with one model left out", "", text, "fewer models tie more often"))
     return rows
 
 

@@ -56,6 +56,12 @@ def cell(row: dict[str, Any], column: Column) -> str:
     return _SHOW[_unit(row) if kind == "auto" else kind](shown)
 
 
+def spread(low: Any, high: Any, show: Callable[[Any], str] = numerals.pct) -> str:
+    """A range as ``19.4 to 34.4``, or as one number where both ends print alike."""
+    text = numerals.span(low, high, show)
+    return show(low) if text != numerals.NONE and show(low) == show(high) else text
+
+
 def _unit(row: dict[str, Any]) -> str:
     return "number" if row.get("unit") == "number" else "pct"
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from auditlib import lookup
-from auditlib.frames import ABSTENTION, SEVERITIES
+from auditlib.flagged_rows import flagged_findings, was_read
+from auditlib.frames import SEVERITIES
 from auditlib.lookup import CATEGORIES, Lacking, value
 
 NO_BLIND = "this pool has no blind run"
@@ -29,12 +30,14 @@ def detectors(audit: Any) -> pd.DataFrame:
     table = audit.detectors.copy()
     note = table["note"] if "note" in table else pd.Series("", index=table.index)
     table["reason"] = [" ".join(t for t in (r, n) if isinstance(t, str) and t) for r, n in zip(table["reason"], note)]
-    gate = audit.findings[audit.findings["detector"].eq("integrity") & audit.findings["flag"]]
-    if len(gate):
-        worst = gate.assign(rank=pd.Categorical(gate["severity"], SEVERITIES, ordered=True)).sort_values("rank")
-        per = worst.drop_duplicates("item")["severity"].value_counts()
-        row = {"detector": "integrity", "state": "run", "reason": "", "judged": len(audit.items), "flagged": per.sum()}
-        table = pd.concat([pd.DataFrame([row | {s: per.get(s, 0) for s in SEVERITIES}]), table], ignore_index=True)
+    found = flagged_findings(audit)
+    if found["detector"].eq("integrity").any():
+        row = {"detector": "integrity", "state": "run", "reason": "", "judged": len(audit.items)}
+        table = pd.concat([pd.DataFrame([row]), table], ignore_index=True)
+    per = found.groupby(["detector", "severity"])["item"].nunique()
+    for s in SEVERITIES:
+        table[s] = [int(per.get((d, s), 0)) for d in table["detector"]]
+    table["flagged"] = table["detector"].map(found.groupby("detector")["item"].nunique()).fillna(0)
     return table[wanted].astype(dict.fromkeys(wanted[3:], int))
 
 
@@ -221,10 +224,7 @@ def extraction(audit: Any) -> pd.DataFrame:
     if replies is None or not len(replies) or "rule" not in replies:
         raise Lacking("this pool has no replies, only hits")
     table = replies.assign(rule=replies["rule"].astype(object).where(replies["rule"].notna(), replies["status"]))
-    read = table["letter"].astype(object).where(table["letter"].notna(), ABSTENTION).ne(ABSTENTION)
-    if "answer" in table:
-        read |= table["answer"].notna() & table["answer"].ne("")
-    table["read"] = np.where(read, "read", "abstention")
+    table["read"] = np.where(was_read(table), "read", "abstention")
     sizes = table.groupby(["model", "condition"])["item"].transform("size")
     table = table.assign(share=1 / sizes).groupby(["model", "condition", "read", "rule"], as_index=False).agg(
         replies=("item", "size"), share=("share", "sum"))  # fmt: skip

@@ -11,17 +11,33 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from auditlib.errors import AuditError
 from auditlib.freshness import Basis, HashCache, basis, file_hash, relative
-from auditlib.kernels import one_line, run_notebook
+from auditlib.kernels import NotebookRun, one_line, run_notebook
 from auditlib.nb import start
 from auditlib.params import Params
 from auditlib.paths import RunPaths
-from auditlib.stages import REPORT, Plan, expected, locked, not_written, now, plan, prints, read_status, write_status
+from auditlib.stages import (
+    REPORT,
+    Plan,
+    belonging,
+    expected,
+    left,
+    locked,
+    not_written,
+    now,
+    plan,
+    prints,
+    read_status,
+    refuse_overlap,
+    system_mistake,
+    write_status,
+)
 
 #: exit codes: all well, a notebook failed, the user's mistake
 DONE, FAILED, MISTAKE = 0, 1, 2
@@ -70,6 +86,7 @@ def look(job: Job) -> Look:
         A mistake in the params, or a notebook that is not there.
     """
     params, paths, limit = start(job.params, job.outputs, job.overrides)
+    refuse_overlap(params, paths)
     root, outputs = Path(job.root), Path(job.outputs)
     for name in ("folder", "blind_folder", "table", "matrix", "items", "dataset"):
         path = getattr(params.data, name)
@@ -109,8 +126,8 @@ def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
         if any(p.why and p.stage == "10_audit" for p in before.plans):
             facts = _read(before.params, job)  # a mistake in the files ends here, before anything is written
         with locked(Path(job.outputs), pool):
-            for left in before.paths.folder.rglob(".*.tmp*"):  # of a run that was killed
-                left.unlink(missing_ok=True)
+            for rest in before.paths.folder.rglob(".*.tmp*"):  # of a run that was killed
+                rest.unlink(missing_ok=True)
             if facts:
                 status = read_status(before.paths)
                 write_status(before.paths, status | {"read": facts})
@@ -118,11 +135,15 @@ def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
                 say(step.stage, step.note)
                 if step.why:
                     ran.append(step.stage)
-                    error = _run_stage(job, before, step, say)
+                    error, code = _run_stage(job, before, step, say)
                     if error:
-                        return Outcome(pool, FAILED, error, tuple(ran), time.monotonic() - began)
+                        return Outcome(pool, code, error, tuple(ran), time.monotonic() - began)
     except AuditError as e:
         return Outcome(pool, MISTAKE if not ran else FAILED, str(e), tuple(ran), time.monotonic() - began)
+    except (OSError, ValueError) as e:
+        if (mistake := system_mistake(e)) is None:
+            raise
+        return Outcome(pool, MISTAKE, str(mistake), tuple(ran), time.monotonic() - began)
     return Outcome(pool, DONE, "", tuple(ran), time.monotonic() - began)
 
 
@@ -138,23 +159,29 @@ def _read(params: Params, job: Job) -> dict[str, Any]:
     return facts
 
 
-def _run_stage(job: Job, before: Look, step: Plan, say: Callable[[str, str], None]) -> str:
-    """Run one stage and record it; returns the error in one line, or ``""``."""
+def _run_stage(job: Job, before: Look, step: Plan, say: Callable[[str, str], None]) -> tuple[str, int]:
+    """Run one stage and record it; returns the error in one line, or ``""``, and the exit code."""
     paths, stage = before.paths, step.stage
     digest = hashlib.sha256(json.dumps(before.basis.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
     record: dict[str, Any] = {"state": "running", "started": now(), "why": step.why, "basis": digest,
                               "notebook": before.notebooks.get(stage, "")}  # fmt: skip
     _record(job, before, stage, record, digest)
-    was, began, error = prints(expected(stage, paths)), time.monotonic(), ""
+    was, code = prints(expected(stage, paths)), FAILED
+    lay, began, error = prints(belonging(stage, paths)), time.monotonic(), ""
     try:
         if stage == REPORT:
             record |= _report(job, before)
         else:
-            error = _notebook(job, paths, stage)
+            ended = _notebook(job, paths, stage)
+            error, code = ended.error, MISTAKE if ended.system else FAILED
         if not error and (missing := not_written(stage, paths, was)):
             error = f"it ended without an error but did not write {', '.join(missing[:4])}"
     except AuditError as e:
         error = str(e)
+    except OSError as e:
+        error, code = str(system_mistake(e)), MISTAKE
+        with suppress(OSError):
+            _trace(paths, stage, e)
     except Exception as e:  # a fault of ours: the pool fails with a line, other pools go on
         error = one_line(type(e).__name__, str(e))
         _trace(paths, stage, e)
@@ -162,21 +189,21 @@ def _run_stage(job: Job, before: Look, step: Plan, say: Callable[[str, str], Non
         _record(job, before, stage, record | {"state": "interrupted"}, digest)
         raise
     record |= {"state": "failed" if error else "done", "seconds": round(time.monotonic() - began, 2)}
-    record |= {"error": error} if error else {}
+    record |= {"error": error} if error else {"files": left(stage, paths, lay)}
     _record(job, before, stage, record, digest)
     if not error:
         say(stage, f"done in {record['seconds']:.1f} s" + (f"; {record['pdf']}" if "pdf" in record else ""))
-        return ""
+        return "", DONE
     where = f" (see {paths.outputs.name}/{paths.pool}/notebooks/{stage}.ipynb)" if stage != REPORT else ""
-    return f"{stage} failed: {error}{where}"
+    return f"{stage} failed: {error}{where}", code
 
 
-def _notebook(job: Job, paths: RunPaths, stage: str) -> str:
+def _notebook(job: Job, paths: RunPaths, stage: str) -> NotebookRun:
     root = Path(job.root)
     values = {"params": _from_root(job.params, root), "outputs": _from_root(job.outputs, root),
               "overrides": job.overrides}  # fmt: skip
     source = root / "notebooks" / f"{stage}.ipynb"
-    return run_notebook(source, paths.notebooks / source.name, values, cwd=root).error
+    return run_notebook(source, paths.notebooks / source.name, values, cwd=root)
 
 
 def _report(job: Job, before: Look) -> dict[str, Any]:

@@ -213,6 +213,73 @@ def test_audit_of_no_folder_and_no_benchmark(tmp_path, capsys, toy_rows, write_r
     assert not (tmp_path / "o").exists()
 
 
+# -------------------------------------------------------------------------------------- what the system refuses
+
+
+def test_outputs_or_to_that_is_a_file(tmp_path, capsys, in_process, toy_rows, write_run):
+    folder = results(tmp_path, toy_rows, write_run)
+    (tmp_path / "file").write_text("")
+    words = ("--benchmark", "Toy")
+    for line in (
+        mistake(capsys, "audit", folder, *words, "--outputs", tmp_path / "file"),
+        mistake(capsys, "init", folder, *words, "--to", tmp_path / "file"),
+    ):
+        assert "/file" in line and "Mend: a folder is needed where" in line
+    (tmp_path / "p.yaml").write_text(f"pool: p\nbenchmark: Toy\ndata: {{folder: {folder.name}}}\n")
+    assert "/file" in mistake(capsys, "run", tmp_path / "p.yaml", "--outputs", tmp_path / "file")
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_names_too_long_and_null_bytes(tmp_path, capsys, in_process, toy_rows, write_run):
+    folder = results(tmp_path, toy_rows, write_run)
+    long = "p" * 300
+    line = mistake(capsys, "audit", folder, "--benchmark", "Toy", "--pool", long, "--outputs", tmp_path / "o")
+    assert "File name too long. Mend: choose a shorter pool name" in line
+    (tmp_path / "p.yaml").write_text(f"pool: {long}\nbenchmark: Toy\ndata: {{folder: {folder.name}}}\n")
+    assert "File name too long" in mistake(capsys, "run", tmp_path / "p.yaml", "--outputs", tmp_path / "o")
+    (tmp_path / "p.yaml").write_text('pool: p\nbenchmark: Toy\ndata: {table: "a\\0b"}\n')
+    line = mistake(capsys, "run", tmp_path / "p.yaml", "--outputs", tmp_path / "o")
+    assert "p.yaml" in line and "null" in line
+    assert not list(tmp_path.glob("o/p*")) and not list(tmp_path.glob(".init*"))
+
+
+def test_params_that_cannot_be_read(tmp_path, capsys, monkeypatch):
+    (tmp_path / "p.yaml").write_text("pool: p\n")
+
+    def refused(self, *_, **__):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    for command in ("run", "check"):
+        line = mistake(capsys, command, tmp_path / "p.yaml")
+        assert "p.yaml" in line and "Permission denied" in line
+
+
+@pytest.mark.parametrize("code", [worker.FAILED, worker.MISTAKE, None])
+def test_audit_that_ends_before_anything_was_read_leaves_no_folder(
+    tmp_path, capsys, monkeypatch, toy_rows, write_run, code
+):
+    def work(crew, job):
+        if code is None:
+            raise OSError(28, "No space left on device")
+        return worker.Outcome("toy", code, "its process was ended by signal 9")
+
+    monkeypatch.setattr(pipeline._Crew, "work", work)
+    folder = results(tmp_path, toy_rows, write_run)
+    ended = main(["audit", str(folder), "--benchmark", "Toy", "--outputs", str(tmp_path / "o")])
+    assert ended == (worker.MISTAKE if code is None else code)
+    assert not (tmp_path / "o/toy").exists()
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_reserved_pool_name(tmp_path, capsys, toy_rows, write_run):
+    folder = results(tmp_path, toy_rows, write_run)
+    for words in (("audit", "--outputs"), ("init", "--to")):
+        line = mistake(capsys, words[0], folder, "--benchmark", "Toy", "--pool", "index.html", words[1], tmp_path / "o")
+        assert "the reserved name of a file over all pools" in line
+    assert not (tmp_path / "o").exists()
+
+
 # ---------------------------------------------------------------------------------------------------------- init
 
 

@@ -126,3 +126,15 @@ def test_unknown_folders(write_run, tmp_path, shared_data):
         discover(tmp_path / "pickles")
     with pytest.raises(AuditError, match="run folders"):
         discover(shared_data / "toolkit_runs" / "vlmevalkit" / "outputs")
+
+
+def test_files_that_are_not_recognised_are_said(write_run, toy_rows, tmp_path):
+    path = write_run("m", toy_rows)
+    path.with_name("preds.xlsx").write_bytes(path.read_bytes())
+    found = discover(tmp_path / "results")
+    assert found.benchmarks == ["Toy"]
+    assert "m/preds.xlsx is not recognised and not read" in found.missing("Toy")
+    assert "m/preds.xlsx is not recognised" in write_params(found, "Toy", tmp_path).read_text()
+    path.unlink()
+    with pytest.raises(AuditError, match=r"not recognised: m/preds.xlsx"):
+        discover(tmp_path / "results")

@@ -96,3 +96,15 @@ def test_picture_shows_the_saved_file_or_the_reason(tmp_path):
     assert nb.picture(paths, "g").data == "<p><b>G</b>: not drawn, no blind run.</p>"
     with pytest.raises(AuditError, match=r"no figure 'h'. Mend: figures: f, g"):
         nb.picture(paths, "h")
+
+
+def test_overrides_as_json_text_of_plain_papermill(tmp_path):
+    file = params(tmp_path, "a")
+    settings, paths, limit = nb.start(file, tmp_path / "o", '{"audit.permutations": 99, "limit": 5}')
+    assert (settings.audit.permutations, limit, paths.pool) == (99, 5, "a.limit5")
+    assert nb.start(file, tmp_path / "o", "").limit is None
+    for wrong in ("{audit.permutations: 99}", "[1]", "99", ["limit"]):
+        with pytest.raises(
+            AuditError, match=r"""overrides: .* is no mapping.*-p overrides '\{"audit.permutations": 999"""
+        ):
+            nb.start(file, tmp_path / "o", wrong)

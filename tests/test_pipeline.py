@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from tiny_notebooks import DRIVER, alive, children, notebook, params, parent, wa
 from auditlib import pipeline, stages, worker
 from auditlib.errors import AuditError
 from auditlib.freshness import Basis, HashCache, differences, file_hash, input_files
-from auditlib.kernels import THREADS, NotebookRun
+from auditlib.kernels import THREADS, NotebookRun, one_line
 from auditlib.params import load_params
 from auditlib.paths import RunPaths
 
@@ -307,6 +308,146 @@ def test_no_keep_going_starts_nothing_after_a_failure(project, monkeypatch):
     jobs = pipeline.jobs_for(files, root=project)
     assert [o.pool for o in pipeline.run(jobs, workers=1, keep_going=True)] == ["a", "b", "c"]
     assert [o.pool for o in pipeline.run(jobs, workers=1, keep_going=False)] == ["a"]
+
+
+# -------------------------------------------------------------------------------- files that a stage left behind
+
+#: what the stages write beside the files that are always expected
+MORE = """
+for name in {names}:
+    file = paths.folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("12")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [
+        ("responses.parquet", "10_audit"),
+        ("detectors.csv", "10_audit"),
+        ("draws.parquet", "10_audit"),
+        ("notebooks/10_audit.ipynb", "10_audit"),
+        ("figures/nulls.png", "80_figures"),
+        ("tables/headline.csv", "90_tables"),
+        ("manifest.json", "report"),
+        ("report.pdf", "report"),
+    ],
+)
+def test_deleted_or_cut_output_is_made_again(project, here, name, stage):
+    for at, names in (("10_audit", ["responses.parquet"]), ("80_figures", ["figures/nulls.png"]),
+                      ("90_tables", ["tables/headline.csv", "tables/note.md"])):  # fmt: skip
+        notebook(project / f"notebooks/{at}.ipynb", WRITE.format(stage=at), MORE.format(names=names))
+    go(project)
+    assert go(project)[0][0].ran == ()
+    file = project / "outputs/a" / name
+    file.unlink()
+    [(outcome, said)] = go(project)
+    assert said[stage] == f"runs: {name} is missing" and outcome.ran[0] == stage
+    assert file.exists() and go(project)[0][0].ran == ()
+    file.write_text("cut")
+    [(outcome, said)] = go(project)
+    assert said[stage] == f"runs: {name} has another size than when it was written" and outcome.ran[0] == stage
+
+
+def test_file_that_no_stage_wrote_is_nobodys(project, here):
+    (project / "outputs/a/tables").mkdir(parents=True)
+    (project / "outputs/a/tables/mine.txt").write_text("1")
+    go(project)
+    (project / "outputs/a/tables/mine.txt").unlink()
+    assert go(project)[0][0].ran == ()
+
+
+def test_report_belongs_with_its_exported_notebooks(tmp_path):
+    paths = RunPaths(tmp_path, "a")
+    for name in ("notebooks/10_audit.ipynb", "notebooks/10_audit.html", "notebooks/10_audit.pdf", "report.html"):
+        (paths.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (paths.folder / name).write_text("1")
+    assert stages.left(stages.REPORT, paths, {}) == {
+        "notebooks/10_audit.html": 1, "notebooks/10_audit.pdf": 1, "report.html": 1}  # fmt: skip
+
+
+def test_load_audit_names_the_missing_file(tmp_path):
+    from auditlib.outputs import load_audit
+
+    paths = RunPaths(tmp_path, "a")
+    with pytest.raises(
+        AuditError, match=r"pool 'a' has not been audited \(audit.json is missing\).*run PARAMS --force"
+    ):
+        load_audit(paths)
+    paths.folder.mkdir()
+    paths.steps.write_text("{}")
+    with pytest.raises(AuditError, match=r"items\.parquet is missing\. Mend: .*'auditlib run PARAMS --force'"):
+        load_audit(paths)
+
+
+# ------------------------------------------------------------------------------------- what the system refuses
+
+
+@pytest.mark.parametrize(
+    ("number", "mend"), [(errno.ENOSPC, "free space"), (errno.EACCES, "give yourself the right"), (errno.EIO, "check")]
+)
+def test_refusal_of_the_system_is_one_line_and_exit_2(project, here, monkeypatch, number, mend):
+    def refused(*_):
+        raise OSError(number, os.strerror(number), "runs.csv")
+
+    monkeypatch.setattr(worker, "_read", refused)
+    [(outcome, _)] = go(project)
+    assert outcome.code == 2
+    assert outcome.error.startswith(f"runs.csv: {os.strerror(number)}. Mend: {mend}") and "\n" not in outcome.error
+    assert not (project / "outputs/a").exists()
+
+
+def test_disk_full_while_reporting_is_recorded(project, here, monkeypatch):
+    def full(job, before):
+        raise OSError(errno.ENOSPC, "No space left on device", str(before.paths.folder / ".report.123.tmp.html"))
+
+    monkeypatch.setattr(worker, "_report", full)
+    [(outcome, _)] = go(project)
+    assert outcome.code == 2 and outcome.error.startswith("report failed: ")
+    assert "a/report.html: No space left on device. Mend: free space" in outcome.error
+    assert stages.read_status(RunPaths(project / "outputs", "a"))["stages"]["report"]["state"] == "failed"
+
+
+def test_disk_full_inside_a_notebook():
+    line = one_line("OSError", "[Errno 28] No space left on device")
+    assert line == "OSError: [Errno 28] No space left on device. Mend: free space on that disk, then run it again"
+    assert one_line("ValueError", "no") == "ValueError: no"
+
+
+def test_pool_named_like_a_file_over_all_pools(project):
+    for pool in ("index.html", "summary.csv", "Index.HTML"):
+        file = params(project, pool)
+        with pytest.raises(AuditError, match=rf"'{pool}': the reserved name"):
+            pipeline.jobs_for([file], root=project)
+
+
+def test_own_files_are_no_inputs(tmp_path):
+    """The folder of results is, or holds, the folder that is read."""
+    params(tmp_path, "f", data={"folder": "../r"})
+    loaded = load_params(tmp_path / "params/f.yaml")
+    own = ["summary.csv", "index.html", "f/findings.csv", "f/items.parquet", "f/tables/t.csv"]
+    for name in ["m/m_B.xlsx", "m/status.json", *own, *(f"o/{n}" for n in own)]:
+        (tmp_path / "r" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "r" / name).write_text("{}")
+    for folder in ("r", "r/o"):
+        stages.write_status(RunPaths(tmp_path / folder, "f"), {"stages": {}, "bases": {}})
+    mine = ["m_B.xlsx", "status.json"]  # written by the tool that ran the models
+    assert [p.name for p in input_files(loaded, tmp_path / "r/o")] == [*mine, "summary.csv"]
+    for name in ("o/summary.csv", "o/index.html"):
+        (tmp_path / "r" / name).unlink()
+    assert [p.name for p in input_files(loaded, tmp_path / "r")] == mine
+
+
+def test_pool_folder_among_its_results_is_refused(tmp_path):
+    params(tmp_path, "r", data={"folder": "../r"})
+    (tmp_path / "r/m").mkdir(parents=True)
+    (tmp_path / "r/m/m_B.csv").write_text("1")
+    loaded = load_params(tmp_path / "params/r.yaml")
+    for outputs, pool in ((tmp_path, "r"), (tmp_path / "r", "m")):
+        with pytest.raises(AuditError, match="among the results that it is read from"):
+            stages.refuse_overlap(loaded, RunPaths(outputs, pool))
+    stages.refuse_overlap(loaded, RunPaths(tmp_path / "r", "b"))
 
 
 # ------------------------------------------------------------------------------------- processes and their ends

@@ -229,3 +229,13 @@ def test_params_that_name_nothing_are_refused(more, words):
     r = runs({("m", "full"): KEYS}, KEYS, stratum=["x", "x", "y", "y"])
     with pytest.raises(AuditError, match=words):
         pool_of(r, params(**more))
+
+
+def test_replies_that_the_chain_cannot_read_are_said_with_what_would_read_them():
+    colours = ["red", "blue", "green", "white"] * 5
+    replies = {("text", "full"): colours, ("letter", "full"): KEYS * 5}
+    pool = tiny_pool(replies, KEYS * 5)
+    row = pool.coverage[(pool.coverage["model"] == "text") & (pool.coverage["what"] == "warning")].iloc[0]
+    assert "add to audit.exact: option_text reads 100%" in row["reason"]
+    both = tiny_pool(replies, KEYS * 5, settings={"exact": ["letters", "option_text"]})
+    assert not both.coverage["reason"].str.contains("reads next to none").any()

@@ -53,7 +53,9 @@ def test_forgotten_prefix_is_reported(shared_data):
     data = mmmu(shared_data).model_copy(update={"prefixes": {"<no_image>": "blind"}})
     got = read_matrix(data)
     assert got.hits["full"].shape == (3 * 847, 24)
-    warnings = got.coverage[got.coverage["what"] == "warning"]
+    lacking = got.coverage[got.coverage["reason"].str.startswith("items without a column")]
+    assert lacking[["condition", "n"]].values.tolist() == [["blind", 2 * 847]]
+    warnings = got.coverage[got.coverage["reason"].str.startswith("items that start with")]
     assert warnings["n"].tolist() == [847, 847]
     assert [p in r for p, r in zip(("<no_info>", "<no_question>"), warnings["reason"])] == [True, True]
 
@@ -141,3 +143,38 @@ def test_mapped_columns_describe_the_items_of_an_items_matrix(tmp_path, kind):
     assert m.hits["blind"][:, 0].tolist() == [0, 1]
     with pytest.raises(AuditError, match="no column 'kat'"):
         read_matrix(data.model_copy(update={"columns": {"item": "id", "stratum": "kat"}}))
+
+
+def test_gaps_are_in_the_coverage(tmp_path):
+    (tmp_path / "m.csv").write_text("name,1,2,b:1,b:3\nx,1,,0,1\ny,0,1.0,true,\nz,,,1,1\n")
+    cover = read_matrix(DataParams(matrix=tmp_path / "m.csv", prefixes={"b:": "blind"})).coverage
+    warned = cover[cover["what"] == "warning"]
+    assert warned[["condition", "model", "item", "n"]].values.tolist() == [
+        ["full", "", "3", 1], ["full", "", "", 3], ["full", "z", "", 3], ["blind", "", "2", 1], ["blind", "", "", 1]
+    ]  # fmt: skip
+    assert warned["reason"].tolist()[:3] == [
+        "items without a column in this condition, which only blind has", "empty cells", "a model without a cell"
+    ]  # fmt: skip
+    (tmp_path / "i.csv").write_text("item,m,n,b:m\n1,1,,0\n2,0,,1\n")
+    cover = read_matrix(DataParams(matrix=tmp_path / "i.csv", rows="items", prefixes={"b:": "blind"})).coverage
+    warned = cover[cover["what"] == "warning"]
+    assert warned[["condition", "model", "n"]].values.tolist() == [["full", "", 2], ["full", "n", 2], ["blind", "n", 1]]
+
+
+def test_empty_matrix_and_a_prefix_without_columns(tmp_path):
+    (tmp_path / "m.csv").write_text("name,1,2\nx,,\n")
+    with pytest.raises(AuditError, match=r"m.csv: every cell of the matrix is empty"):
+        read_matrix(DataParams(matrix=tmp_path / "m.csv"))
+    (tmp_path / "p.csv").write_text("name,b_1,2\nx,1,0\n")
+    with pytest.raises(AuditError, match=r"no column starts with the prefix 'b:'.*columns start with 'b_1', '2'"):
+        read_matrix(DataParams(matrix=tmp_path / "p.csv", prefixes={"b:": "blind"}))
+
+
+def test_items_file_wins_over_mapped_columns_where_it_has_a_value(tmp_path):
+    (tmp_path / "m.csv").write_text("id,cat,m1\na,x,1\nb,y,0\n")
+    (tmp_path / "i.csv").write_text("item,stratum\na,new\n")
+    columns = {"item": "id", "stratum": "cat"}
+    data = DataParams(matrix=tmp_path / "m.csv", rows="items", columns=columns, items=tmp_path / "i.csv")
+    got = read_runs(data, benchmark="x", judge="rule")
+    assert got.items["stratum"].tolist() == ["new", "y"]
+    assert got.provenance == {"judge": "rule"}

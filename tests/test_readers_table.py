@@ -156,3 +156,81 @@ def test_hallusionbench_items_have_ids_of_five_fields(shared_data):
     assert items["item"].nunique() == len(items) == 1129
     assert items["item"].iloc[0] == "VS_chart_0_0_0"
     assert items["stratum"].value_counts().to_dict() == {"VD": 591, "VS": 538}
+
+
+def test_items_file_leaves_what_it_lacks_to_the_table(tmp_path):
+    rows = [{"item": i, "prediction": "A", "A": "red", "B": "blue", "key": "B", "category": "own"} for i in (1, 2, 3)]
+    (tmp_path / "i.csv").write_text("item,key,category\n1,A,file\n2,,\n")
+    runs = read_table(DataParams(table=write(tmp_path / "t.csv", rows), items=tmp_path / "i.csv"))
+    assert runs.items["key"].tolist() == ["A", "B", "B"]
+    assert runs.items["stratum"].tolist() == ["file", "own", "own"]
+    assert runs.items["options"].tolist() == [["red", "blue"]] * 3 and runs.items["k"].tolist() == [2, 2, 2]
+    assert runs.coverage.set_index("reason").at["items without a row in the items file", "n"] == 1
+
+
+def test_judge_chooses_verdicts_or_names_them(tmp_path):
+    rows = [{"item": i, "model": "m", "judge": j, "hit": h} for i, j, h in
+            ((1, "a", 1), (1, "b", 0), (2, "a", 0), (2, "b", 1), (3, "b", 1))]  # fmt: skip
+    data = DataParams(table=write(tmp_path / "t.csv", rows))
+    for judge, hits in (("a", [1, 0, -1]), ("b", [0, 1, 1])):
+        runs = read_runs(data, benchmark="x", judge=judge)
+        assert runs.judgements.set_index("item")["hit"].fillna(-1).to_dict() == dict(zip("123", hits))
+        assert set(runs.judgements["judge"]) == {judge} and runs.provenance["judge"] == judge
+    notes = read_table(data, judge="a").coverage.set_index("reason")["n"]
+    assert notes["verdicts of other judges than 'a'"] == 3
+    assert notes["replies without a verdict of judge 'a'"] == 1
+    with pytest.raises(AuditError, match=r"t.csv: verdicts of several judges: a, b.*judge: NAME"):
+        read_table(data)
+    with pytest.raises(AuditError, match=r"no verdicts of judge 'c'.*judges here: a, b"):
+        read_table(data, judge="c")
+    plain = DataParams(table=write(tmp_path / "p.csv", [{"item": 1, "hit": 1}]))
+    assert read_table(plain, judge="c").judgements["judge"].tolist() == ["c"]
+    assert read_table(plain).judgements["judge"].tolist() == ["table"]
+
+
+def test_status_words_in_any_spelling(tmp_path):
+    words = ["error", "FAILED", "timeout", "Timed out", "missing", "truncated", "Content-Filter", "OK", ""]
+    meant = ["failed"] * 4 + ["missing", "truncated", "filtered", "ok", "ok"]
+    rows = [{"item": i, "prediction": "A", "status": w} for i, w in enumerate(words)]
+    assert read_table(DataParams(table=write(tmp_path / "t.csv", rows))).responses["status"].tolist() == meant
+    rows[1]["status"] = "weird"
+    with pytest.raises(AuditError, match=r"u.csv, row 3: column 'status' holds unknown words: 'weird'"):
+        read_table(DataParams(table=write(tmp_path / "u.csv", rows)))
+
+
+def test_conditions_in_any_spelling_and_unusual_ones(tmp_path):
+    values = ["Full", " BLIND", "Image-only", "no_image", "x"]
+    rows = [{"item": 1, "prediction": "A", "condition": v} for v in values]
+    data = DataParams(table=write(tmp_path / "t.csv", rows), prefixes={"x": "none", "y": "gray"})
+    runs = read_table(data)
+    assert runs.responses["condition"].tolist() == ["full", "blind", "image_only", "no_image", "none"]
+    warned = runs.coverage[runs.coverage["what"] == "warning"]
+    assert warned[["condition", "n"]].values.tolist() == [["no_image", 1], ["gray", 0]]
+    assert "'no_image'" in warned["reason"].iloc[0] and "prefixes" in warned["reason"].iloc[0]
+
+
+@pytest.mark.parametrize("column", ["A", "category", "key"])
+def test_copies_must_agree_in_every_item_fact(tmp_path, column):
+    row = {"item": 1, "model": "m", "prediction": "A", "A": "red", "B": "blue", "key": "A", "category": "x"}
+    rows = [row, {**row, column: "B" if column == "key" else "other"}]
+    data = DataParams(table=write(tmp_path / "t.csv", rows))
+    if column == "category":  # not mapped: left out, and said
+        runs = read_table(data)
+        assert "conflict" in set(runs.coverage["what"]) and "stratum" not in runs.items
+        data = DataParams(table=data.table, columns={"stratum": "category"})
+    with pytest.raises(AuditError, match="row 3: item '1' of m .full. occurs twice with different content"):
+        read_table(data)
+
+
+def test_keys_that_are_the_text_of_an_option(tmp_path):
+    rows = [{"item": i, "prediction": "A", "A": a, "B": b, "answer": key} for i, (a, b, key) in enumerate(
+        [("red", "blue", "red"), ("y", "x", "x"), ("x", "x", "x"), ("B", "A", "B"), ("red", "blue", "green")])]  # fmt: skip
+    runs = read_table(DataParams(table=write(tmp_path / "t.csv", rows)))
+    assert runs.items["key"].tolist() == ["A", "B", "X", "B", "green"]
+    assert runs.coverage.set_index("reason").at["keys are the text of an option; its letter is taken", "n"] == 2
+
+
+def test_large_repeat_numbers(tmp_path):
+    rows = [{"item": 1, "prediction": "A", "sample": "9" * 30}]
+    with pytest.raises(AuditError, match=r"t.csv, row 2: sample '9{30}' is no number of a repeat"):
+        read_table(DataParams(table=write(tmp_path / "t.csv", rows)))

@@ -316,3 +316,54 @@ def test_missing_verdicts_are_counted(write_run, toy_rows, tmp_path):
     assert runs.judgements["hit"].fillna(-1).tolist() == [1, -1, 0]
     assert "items without a verdict" in said(runs, "warning")
     assert "verdicts on items that the run does not hold" in said(runs, "excluded")
+
+
+def test_verdicts_on_other_keys_are_refused(write_run, toy_rows, tmp_path):
+    write_run("m", toy_rows)
+    logs = ["Match Log: Z. "] * 4
+    old = [{**r, "answer": "(C)" if r["index"] == 1 else r["answer"]} for r in toy_rows]
+    write_run("m", judge_rows(old[::-1], logs, [0] * 4), tail="_gpt_result")
+    with pytest.raises(AuditError, match=r"gpt_result.xlsx, row 4: item '1' was judged on the key 'C', the run's key is "
+                       r"'A'\. Mend: judge again with the current keys, or remove the judged file"):  # fmt: skip
+        read_vlmevalkit(tmp_path / "results", "Toy")
+    spelled = [{**r, "answer": f"({r['answer'].lower()})"} for r in toy_rows]
+    write_run("m", judge_rows(spelled, logs, [0] * 4), tail="_gpt_result")
+    assert len(read_vlmevalkit(tmp_path / "results", "Toy").judgements) == 4
+
+
+def test_keys_that_are_option_texts_become_letters(write_run, toy_rows, tmp_path):
+    write_run("m", [{**r, "answer": "red" if r["answer"] == "A" else r["answer"]} for r in toy_rows])
+    runs = read_vlmevalkit(tmp_path / "results", "Toy")
+    assert runs.items["key"].tolist() == ["B", "A", "A", "D"]
+    assert runs.coverage.set_index("reason").at["keys are the text of an option; its letter is taken", "n"] == 2
+
+
+def test_capital_suffixes_and_csv_are_read(write_run, toy_rows, tmp_path):
+    path = write_run("m", toy_rows)
+    path.rename(path.with_suffix(".XLSX"))
+    folder = tmp_path / "results" / "n"
+    folder.mkdir()
+    pd.DataFrame(toy_rows).to_csv(folder / "n_Toy.csv", index=False)
+    (folder / "n_Toy_acc.csv").write_text("split,Overall\nnone,0.5\n")
+    runs = read_vlmevalkit(tmp_path / "results", "Toy")
+    assert runs.responses.groupby("model").size().to_dict() == {"m": 4, "n": 4}
+    assert not said(runs, "unreadable")
+
+
+def test_files_that_are_not_recognised_are_listed(write_run, toy_rows, tmp_path):
+    path = write_run("m", toy_rows)
+    for name in ("other_Toy.xlsx", "preds.xlsx"):
+        path.with_name(name).write_bytes(path.read_bytes())
+    path.with_name("status.json").write_text("{}")
+    below = tmp_path / "results" / "org" / "name" / "org_name_Toy.xlsx"
+    below.parent.mkdir(parents=True)
+    below.write_bytes(path.read_bytes())
+    runs = read_vlmevalkit(tmp_path / "results", "Toy")
+    assert said(runs, "unreadable", "run") == ["m/other_Toy.xlsx", "m/preds.xlsx", "org/name"]
+    assert all("not recognised, not read" in r for r in said(runs, "unreadable"))
+
+
+def test_equal_ids_with_another_category_are_refused(write_run, toy_rows, tmp_path):
+    write_run("m", [*toy_rows, {**toy_rows[0], "category": "zzz"}])
+    with pytest.raises(AuditError, match="row 6: item '0' occurs twice with different stratum; the first is row 2"):
+        read_vlmevalkit(tmp_path / "results", "Toy")

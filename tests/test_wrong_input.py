@@ -208,3 +208,41 @@ def test_blank_rows_are_left_out_and_numbers_stay(tmp_path):
     )
     runs = read_table(DataParams(table=tmp_path / "t.xlsx"))
     assert runs.responses["row"].tolist() == [2, 4]
+
+
+def test_columns_that_differ_in_capitals_only(write_run, toy_rows, tmp_path):
+    write_run("m", [{**r, "ANSWER": "A"} for r in toy_rows])
+    text = refusal(read_vlmevalkit, tmp_path / "results", "Toy")
+    assert "m_Toy.xlsx, row 1: columns 'answer' and 'ANSWER' have the same name" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", "[" * 200_000, "brackets are nested too deeply"),
+        ("a.json", '[{"index": ' + "1" * 6000 + "}]", "a number has too many digits"),
+        ("a.json", '{"index": {"0": 1}, "prediction": ["A", "B"]}', "columns differ in length or kind"),
+        ("a.json", '{"index": [1], "prediction": ["A", "B"]}', "columns differ in length or kind"),
+        (
+            "a.json",
+            '[{"item": "1"}, {"item": "x \\ud83d"}]',
+            r"row 3: column 'item' holds half of a character (\ud83d)",
+        ),
+        ("a.jsonl", '{"item": 1}\n' + "[" * 200_000, "brackets are nested too deeply"),
+        ("a.tsv", '"index\tprediction\n' + "x" * 200_000, "row 1: row 1 is too long (a quote may never be closed)"),
+    ],
+    ids=["deep", "digits", "mixed", "ragged", "surrogate", "deep line", "quote"],
+)
+def test_damaged_text_files(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    assert message in refusal(open_table, tmp_path / name)
+
+
+def test_only_a_newline_ends_a_json_line(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"item": 1, "prediction": "a\u2028b"}\r\n{"item": 2, "prediction": "c"}\n')
+    assert open_table(tmp_path / "a.jsonl")["prediction"].tolist() == ["a\u2028b", "c"]
+
+
+def test_half_characters_spelled_out_stay_spelled_out(tmp_path):
+    (tmp_path / "a.csv").write_text("item,prediction\n1,_xD83D__x0041_\n")
+    assert open_table(tmp_path / "a.csv")["prediction"].tolist() == ["_xD83D_A"]

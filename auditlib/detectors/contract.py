@@ -48,6 +48,15 @@ def findings(detector: str, arm: str, **columns) -> pd.DataFrame:
     return table[list(COLUMNS["findings"])]
 
 
+def of_headline_arm(table: pd.DataFrame, arm: str) -> pd.DataFrame:
+    """Findings without the second opinion of other arms: of a detector that judges per arm, the headline arm's rows.
+
+    A detector that has no row of the headline arm (one that reads letters or options only) keeps all its rows.
+    """
+    per_arm = table.loc[table["arm"] == arm, "detector"].unique()
+    return table[(table["arm"] == arm) | ~table["detector"].isin(per_arm)]
+
+
 def run_detectors(
     pool: Pool, settings: AuditParams, detectors: Mapping[str, Detector]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -62,13 +71,15 @@ def run_detectors(
     for d in detectors.values():
         reason = d.needs(pool)
         table = empty_findings() if reason else d.detect(pool, settings)
-        flagged = table[table["flag"].astype(bool)] if len(table) else table
+        # two arms would count an item twice, and contradict each other
+        table_shown = of_headline_arm(table, pool.arm_names[0]) if len(table) else table
+        flagged = table_shown[table_shown["flag"].astype(bool)] if len(table) else table
         outside = _outside_k(pool, d)
         states.append(
             {
                 "detector": d.name, "signal": d.signal, "pathology": d.pathology, "judge_dependent": d.judge_dependent,
                 "state": "not run" if reason else "run", "reason": reason, "note": outside,
-                "judged": table["item"].nunique(), "flagged": flagged["item"].nunique(),
+                "judged": table_shown["item"].nunique(), "flagged": flagged["item"].nunique(),
             }
             | {s: flagged.loc[flagged["severity"] == s, "item"].nunique() for s in SEVERITIES}
         )  # fmt: skip

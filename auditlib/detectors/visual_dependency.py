@@ -22,7 +22,8 @@ def detect(pool: Pool, settings: AuditParams) -> pd.DataFrame:
     """Score (total - (F - B)) / (2 total) for each item and arm.
 
     Flags items with exactly zero gain, items of the band around it, and items that the image hurts. Severity: medium
-    where every model answers without the image, low where the image hurts, info otherwise.
+    where every one of three models or more answers without the image (low with fewer: one or two guess right too
+    often), low where the image hurts, info otherwise.
     """
     return pd.concat([_one_arm(pool, name) for name in pool.arm_names if not why_not(pool, pool.arms[name])])
 
@@ -33,7 +34,8 @@ def _one_arm(pool: Pool, arm: str) -> pd.DataFrame:
     names = np.asarray(CATEGORIES, dtype=object)[code]
     solved_blind = c.total == c.B
     flag = (c.F == c.B) | np.isin(names, ["text_only", "conflicting"]) | solved_blind
-    severity = np.select([solved_blind & flag, names == "conflicting"], ["medium", "low"], "info")
+    enough = c.total >= 3 * c.draws
+    severity = np.select([solved_blind & enough, solved_blind | (names == "conflicting")], ["medium", "low"], "info")
     rows = list(zip(names, c.F.tolist(), c.B.tolist(), c.total.tolist()))
     return findings(
         "visual_dependency",

@@ -29,7 +29,7 @@ def read_runs(
     ----------
     data : the ``data`` block of the params: embedded, folder, table or matrix.
     benchmark : the benchmark's name; in a results folder it is part of the file names.
-    judge : which verdicts, when several lie there.
+    judge : which verdicts, when several lie there; a name for the verdicts where the files name no judge.
     exclude_models : models to leave out; each is a row of the coverage table.
     outputs : where an embedded replica is written on first use.
 
@@ -63,10 +63,10 @@ def read_runs(
     if data.matrix is not None:
         from auditlib.readers.matrix import read_matrix
 
-        return read_matrix(data, exclude=exclude)
+        return read_matrix(data, exclude=exclude, judge=judge)
     from auditlib.readers.table import read_table
 
-    runs = read_table(data, exclude=exclude)
+    runs = read_table(data, exclude=exclude, judge=judge)
     if data.dataset is not None:
         from auditlib.readers.dataset import read_dataset
 

@@ -25,7 +25,7 @@ class Found:
     folder : the results folder.
     blind_folder : a sibling folder that holds runs without image, if one was found.
     toolkit : which toolkit wrote it.
-    files : predictions, verdicts and unreadable files, sorted by path.
+    files : predictions, verdicts, and files that are unreadable or not recognised, sorted by path.
     datasets : benchmark to the dataset's own TSV, where it lies in the folder.
     """
 
@@ -78,6 +78,11 @@ class Found:
             for f in self.files
             if f.benchmark == benchmark and f.kind == "pickle" and (f.model, f.condition) not in runs
         ]
+        says += [
+            f"{Path(os.path.relpath(f.path, self.folder)).as_posix()} is not recognised and not read"
+            for f in self.files
+            if f.kind == "unknown"
+        ]
         if benchmark not in self.datasets:
             says.append(f"no {benchmark}.tsv: options as written and pictures are unknown")
         return says
@@ -122,7 +127,7 @@ def discover(folder: str | Path, *, blind_folder: str | Path | None = None) -> F
             own = {(f.model, f.benchmark) for f in found if f.condition == "blind"}
             extra = [f for f in extra if (f.model, f.benchmark) not in own]
             found, beside = found + extra, beside if extra else None
-    found = [f for f in _by_content(found) if f.kind in ("predictions", "result", "auxmatch", "pickle", "dangling")]
+    found = [f for f in _by_content(found) if f.kind != "table"]
     if not layout.benchmark_names(found):
         raise _unknown(folder, found)
     datasets = {b: p for b in layout.benchmark_names(found) if (p := folder / f"{b}.tsv").is_file()}
@@ -237,7 +242,9 @@ def _beside(folder: Path, found: list[RunFile]) -> list[RunFile]:
     """Files that lie in the folder itself: ``MODEL_BENCHMARK``, the benchmark being what follows the last ``_``."""
     if any(f.kind == "predictions" for f in found):
         return []
-    stems = [p.stem for p in folder.iterdir() if p.is_file() and p.suffix in layout.PREDICTIONS and "_" in p.stem]
+    stems = [
+        p.stem for p in folder.iterdir() if p.is_file() and p.suffix.lower() in layout.PREDICTIONS and "_" in p.stem
+    ]
     names = {s.rpartition("_")[2] for s in stems} - {"result", "auxmatch", "score", "acc"}
     return [f for n in sorted(names) for f in layout.scan(folder, n) if f.benchmark == n and f.kind != "table"]
 
@@ -267,8 +274,11 @@ def _unknown(folder: Path, found: list[RunFile]) -> AuditError:
             file=folder,
             mend="copy the files of one run folder per model one level up, into MODEL/",
         )
+    unknown = [f"{f.model}/{f.path.name}" for f in found if f.kind == "unknown"]
     tables = sorted(p.name for p in folder.iterdir() if p.suffix.lower() in files.READABLE)
     mend = "a VLMEvalKit results folder holds MODEL/MODEL_BENCHMARK.xlsx; name that folder"
+    if unknown:
+        mend += f" (not recognised: {', '.join(unknown[:4])})"
     if tables:
         mend += f", or read {tables[0]} with data: {{table: ...}} in a params file"
     return AuditError("no results of a known toolkit here", file=folder, mend=mend)

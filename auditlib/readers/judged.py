@@ -54,6 +54,32 @@ def hits(table: pd.DataFrame, path: Path) -> np.ndarray:
     return values
 
 
+def check_keys(now: pd.DataFrame, then: pd.DataFrame, path: Path) -> None:
+    """Refuse verdicts that were given on other keys than those of the run.
+
+    Parameters
+    ----------
+    now, then : the run's and the judged file's items, indexed by item id, on the same rows: ``key`` and ``written``
+        (the key before an option's text became its letter); ``then`` has ``row`` too.
+
+    Raises
+    ------
+    AuditError
+        A key differs.
+    """
+    differs = (now["key"] != then["key"]).to_numpy() & (now["written"] != then["written"]).to_numpy()
+    if differs.any():
+        at = int(np.flatnonzero(differs)[0])
+        more = f" ({int(differs.sum())} such items)" if differs.sum() > 1 else ""
+        raise AuditError(
+            f"item {then.index[at]!r} was judged on the key {then['written'].iloc[at]!r}, "
+            f"the run's key is {now['written'].iloc[at]!r}{more}",
+            file=path,
+            row=int(then["row"].iloc[at]),
+            mend="judge again with the current keys, or remove the judged file",
+        )
+
+
 def choice_sources(
     logs: pd.Series, predictions: pd.Series, current: pd.Series, letters: list[set[str]], other: pd.Series | None = None
 ) -> np.ndarray:

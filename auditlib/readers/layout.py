@@ -15,13 +15,14 @@ from auditlib.errors import AuditError
 
 #: endings of a model folder, or of a sibling results folder, that mark runs without image
 BLIND = ("_blind", "-blind", "_text-only", "_text_only", "-text-only")
-PREDICTIONS = (".xlsx", ".tsv", ".json")
+PREDICTIONS = (".xlsx", ".tsv", ".json", ".csv")
 #: kinds of files that hold a run's replies
 RUNS = ("predictions", "result", "auxmatch")
 #: names that VLMEvalKit writes for two judge models
 JUDGE_ALIASES = {"chatgpt-0125": "openai", "gpt-4-0125": "gpt4"}
 RUN_FOLDER = re.compile(r"T\d{8}(?:-\d{6}|_G\w+)")
 _TABLES = ("_acc", "_score", "_fine", "_metrics", "_detailed_results", "_cotpost", "_tmp", "_extract", "_judge")
+_SETTINGS = ("status.json", "config.json", "args.json")
 _LEFTOVERS = ("_PREV", "_supp", "_checkpoint")
 
 
@@ -30,7 +31,8 @@ class RunFile:
     """One file of a results folder.
 
     ``kind`` is ``predictions``, ``result`` (multiple-choice verdicts: hit and log), ``auxmatch`` (yes/no verdicts:
-    extracted and score), ``pickle``, ``dangling`` (a link that leads nowhere) or ``table`` (totals and side products).
+    extracted and score), ``pickle``, ``dangling`` (a link that leads nowhere), ``table`` (totals and side products) or
+    ``unknown`` (looks like a result, but its name does not say of what).
     ``rest`` is the file's stem without the model; ``benchmark`` is empty while it is not known.
     """
 
@@ -68,6 +70,12 @@ def scan(folder: Path, benchmark: str | None = None, *, condition: str | None = 
     for model_folder in sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
         files = [p for p in model_folder.iterdir() if p.is_symlink() or p.is_file()]
         found += [f for p in sorted(files) if (f := _in_model_folder(p, model_folder.name)) is not None]
+        found += [f for p in sorted(files) if (f := _unrecognised(p, model_folder.name)) is not None]
+        for below in sorted(p for p in model_folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
+            if not RUN_FOLDER.match(below.name) and any(
+                _unrecognised(p, below.name, all=True) for p in below.iterdir()
+            ):
+                found.append(RunFile(below, model_folder.name, "full", "unknown", below.name))
     if benchmark:
         files = [p for p in folder.iterdir() if p.is_symlink() or p.is_file()]
         found += [f for p in sorted(files) if (f := _without_folder(p, benchmark)) is not None]
@@ -89,7 +97,7 @@ def run_folders(folder: Path) -> list[Path]:
         {
             p.parent.parent
             for p in folder.glob("*/*/*.*")
-            if RUN_FOLDER.match(p.parent.name) and p.suffix in PREDICTIONS and p.name != "status.json"
+            if RUN_FOLDER.match(p.parent.name) and p.suffix.lower() in PREDICTIONS and p.name != "status.json"
         }
     )
 
@@ -117,6 +125,14 @@ def _in_model_folder(path: Path, folder: str) -> RunFile | None:
     return None
 
 
+def _unrecognised(path: Path, folder: str, *, all: bool = False) -> RunFile | None:
+    """A table in a model folder whose name names no benchmark; with ``all``, any table."""
+    looks = path.suffix.lower() in (*PREDICTIONS, ".xls", ".jsonl", ".parquet") and path.name not in _SETTINGS
+    if not looks or (not all and _in_model_folder(path, folder) is not None) or path.stem.endswith(_LEFTOVERS):
+        return None
+    return RunFile(path, split_condition(folder)[0], split_condition(folder)[1], "unknown", path.stem)
+
+
 def _without_folder(path: Path, benchmark: str) -> RunFile | None:
     """A file that lies in the results folder itself, named ``MODEL_BENCHMARK``."""
     head, mark, tail = path.stem.rpartition(f"_{benchmark}")
@@ -128,9 +144,9 @@ def _without_folder(path: Path, benchmark: str) -> RunFile | None:
 
 def _kind(path: Path, model: str, condition: str, rest: str) -> RunFile | None:
     kind = None
-    if path.suffix == ".pkl":
+    if path.suffix.lower() == ".pkl":
         kind = "pickle"
-    elif path.suffix in PREDICTIONS:
+    elif path.suffix.lower() in PREDICTIONS:
         if rest.endswith("_result"):
             kind = "result"
         elif rest.endswith("_auxmatch"):
@@ -148,9 +164,19 @@ def _benchmarks(files: list[RunFile], asked: str | None) -> list[RunFile]:
     Benchmark names are prefixes of each other (``TinySee``, ``TinySee_circular``) and a verdict file is the benchmark
     plus the judge. So the names with predictions come first, and a longer file belongs to the longest of them.
     """
-    known = {f.rest for f in files if f.kind == "predictions"} | ({asked} if asked else set())
+    runs = [f for f in files if f.kind == "predictions"]
+    # side products are csv too, so a csv names a benchmark only where nothing else does
+    sure = [f for f in runs if f.path.suffix.lower() != ".csv"] or runs
+    known = {f.rest for f in sure} | ({asked} if asked else set())
     named = []
     for f in files:
+        if f.kind == "unknown":
+            named.append(f)
+            continue
+        if f.kind == "predictions" and f.rest not in known:
+            side = any(f.rest.startswith(k + "_") for k in known)
+            named.append(replace(f, kind="table" if side else "unknown"))
+            continue
         if f.kind == "predictions":
             named.append(replace(f, benchmark=f.rest))
             continue

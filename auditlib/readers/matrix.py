@@ -12,7 +12,7 @@ import pandas as pd
 
 from auditlib import frames
 from auditlib.errors import AuditError
-from auditlib.readers import cells, files, table
+from auditlib.readers import cells, files, matrix_gaps, table
 
 if TYPE_CHECKING:
     from auditlib.params import DataParams
@@ -34,6 +34,7 @@ class Matrix:
     missing : condition to bool array of the same shape, or ``None`` when nothing is missing.
     coverage : what was read, left out and why.
     inputs : files read.
+    provenance : ``judge``: the name that the params give to whatever decided the hits.
     """
 
     items: pd.DataFrame
@@ -42,6 +43,7 @@ class Matrix:
     missing: dict[str, np.ndarray | None]
     coverage: pd.DataFrame = field(default_factory=lambda: frames.frame("coverage"))
     inputs: tuple[Path, ...] = ()
+    provenance: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class _Wide:
     facts: pd.DataFrame
 
 
-def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
+def read_matrix(data: DataParams, *, exclude: Iterable[str] = (), judge: str | None = None) -> Matrix:
     """Read a wide 0/1 matrix.
 
     Parameters
@@ -68,12 +70,13 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
         names to conditions, a column without such a prefix is ``full``; ``items`` and ``item_columns`` for item facts,
         joined by id.
     exclude : models to leave out.
+    judge : name of whatever decided the hits, kept as provenance.
 
     Raises
     ------
     AuditError
-        A cell is neither 0, 1, true, false nor empty (file, row and column are named), a model or item occurs twice,
-        no id joins the items file.
+        A cell is neither 0, 1, true, false nor empty (file, row and column are named), every cell is empty, a model or
+        item occurs twice, a prefix fits no column, no id joins the items file.
 
     Notes
     -----
@@ -91,6 +94,7 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
             row=int(np.flatnonzero(rows == "")[0]) + 2,
             mend="name the row",
         )
+    matrix_gaps.check_prefixes(wide.columns, data.prefixes, path)
     split = [_split(c, data.prefixes) for c in wide.columns]
     if data.rows == "models":
         models, codes = rows.tolist(), wide.codes.T
@@ -109,7 +113,7 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
         names, axis = models, 1
     _unique(rows if data.rows == "models" else items, path)
     keep, coverage = _excluded(models, exclude, path)
-    hits, missing = {}, {}
+    hits, missing, absent = {}, {}, {}
     for condition in sorted(cells_of, key=lambda c: (c != "full", c)):
         at = np.array([cells_of[condition].get(n, -1) for n in names])
         part = codes if np.array_equal(at, np.arange(codes.shape[axis])) else np.take(codes, at, axis=axis)
@@ -119,9 +123,13 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
         empty = part == _EMPTY
         missing[condition] = empty if empty.any() else None
         hits[condition] = np.ascontiguousarray(np.where(empty, np.uint8(0), part) if empty.any() else part)
+        absent[condition] = [name for name, place in zip(names, at) if place < 0]
         n = int((at >= 0).sum()) if axis == 0 else len(items)
         coverage.append(frames.coverage_row("read", n=n, run=path.name, condition=condition))
     models = [m for m, kept in zip(models, keep) if kept]
+    if axis == 1:
+        absent = {c: [m for m in lost if m in models] for c, lost in absent.items()}
+    coverage += matrix_gaps.gaps(missing, absent, models, "items" if axis == 0 else "models", path)
     facts, inputs = pd.DataFrame({"item": items}), [path]
     if len(wide.facts.columns):
         facts = pd.concat([facts, wide.facts.reset_index(drop=True)], axis=1)
@@ -129,9 +137,8 @@ def read_matrix(data: DataParams, *, exclude: Iterable[str] = ()) -> Matrix:
         facts, more = _joined(facts, data, path, split)
         coverage += more
         inputs.append(data.items)
-    return Matrix(
-        facts.reset_index(drop=True), models, hits, missing, frames.frame("coverage", coverage), tuple(inputs)
-    )
+    about = frames.frame("coverage", coverage)
+    return Matrix(facts.reset_index(drop=True), models, hits, missing, about, tuple(inputs), {"judge": judge})
 
 
 def _split(column: str, prefixes: dict[str, str]) -> tuple[str, str]:
@@ -199,7 +206,13 @@ def _joined(
     if unused:
         reason = f"rows of {source} that the matrix lacks"
         coverage.append(frames.coverage_row("excluded", n=unused, run=run, reason=reason))
-    return facts.merge(known.drop(columns="row"), on="item", how="left", validate="one_to_one"), coverage
+    both = [c for c in facts.columns if c in known.columns and c != "item"]
+    merged = facts.drop(columns=both).merge(known.drop(columns="row"), on="item", how="left", validate="one_to_one")
+    for column in both:  # the items file wins where it has a value
+        given = merged[column].astype(object)
+        own = facts[column].astype(object).to_numpy()
+        merged[column] = given.where(given.notna() & (given != ""), pd.Series(own, index=merged.index))
+    return merged, coverage
 
 
 def _text(path: Path, data: DataParams) -> _Wide:

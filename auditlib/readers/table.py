@@ -11,7 +11,8 @@ import pandas as pd
 
 from auditlib import frames
 from auditlib.errors import AuditError
-from auditlib.readers import cells, choices, files, judged
+from auditlib.readers import cells, choices, files, judged, table_checks
+from auditlib.readers.table_checks import ITEM_TEXTS
 
 if TYPE_CHECKING:
     from auditlib.params import DataParams
@@ -24,7 +25,6 @@ USUAL = {
     "stratum": ("stratum", "category"),
     "substratum": ("substratum", "l2-category", "l2_category"),
 }
-ITEM_TEXTS = ("question", "stratum", "substratum", "source", "capability", "image_key", "cluster", "design")
 _OURS = {
     "item",
     "model",
@@ -46,15 +46,16 @@ _OURS = {
 }
 
 
-def read_table(data: DataParams, *, exclude: Iterable[str] = ()) -> frames.Runs:
+def read_table(data: DataParams, *, exclude: Iterable[str] = (), judge: str | None = None) -> frames.Runs:
     """Read a long table of runs.
 
     Parameters
     ----------
     data : ``table``, ``columns`` (our name to the file's), ``condition`` (of all rows, when no column says), ``sheet``,
-        ``items`` and ``item_columns`` (a second file with item facts; several rows per item are fine while they agree),
-        ``prefixes`` (values of the condition column to condition names).
+        ``items`` and ``item_columns`` (a second file with item facts; several rows per item are fine while they agree;
+        where it has nothing, the table's own facts stay), ``prefixes`` (values of the condition column to names).
     exclude : models to leave out.
+    judge : whose verdicts, where a ``judge`` column names several; without that column, the name of the verdicts.
 
     Returns
     -------
@@ -64,7 +65,8 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = ()) -> frames.Runs:
     Raises
     ------
     AuditError
-        A mapped column is missing, there is no id column or neither predictions nor hits, a cell does not fit.
+        A mapped column is missing, there is no id column or neither predictions nor hits, a cell does not fit, several
+        judges and no choice.
     """
     path = data.table
     assert path is not None
@@ -78,28 +80,28 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = ()) -> frames.Runs:
         )
     table["item"] = _ids(table, path)
     table["model"] = table["model"].str.strip() if "model" in table.columns else path.name.split(".")[0]
-    table["condition"] = _conditions(table, data)
-    table["sample"] = _samples(table, path)
-    table, coverage = _without_excluded(table, exclude, path)
-    coverage += _copies(table, path)
-    table = table.drop_duplicates(["item", "model", "condition", "sample"])
-    inputs = [path]
-    table, conflicts = _without_conflicts(table, data.columns, path)
-    coverage += conflicts
-    items = item_facts(table, path)
+    table["condition"], coverage = table_checks.conditions(table, data.condition, data.prefixes, path)
+    table["sample"] = table_checks.samples(table, path)
+    table, rows = table_checks.without_excluded(table, exclude, path)
+    table, judge, more = table_checks.choose_judge(table, judge, path)
+    table, conflicts = table_checks.without_conflicts(table, data.columns, path)
+    coverage += rows + more + conflicts + table_checks.copies(table, path)
+    table = table.drop_duplicates(table_checks.CELL)
+    facts, inputs = _facts(table, path), [path]
     if data.items is not None:
-        facts = read_items(data.items, data.item_columns)
-        coverage += _missing_facts(items["item"], facts["item"])
-        items = items.drop(columns=[c for c in facts.columns if c in items.columns and c not in ("item", "row")])
-        items = items.merge(facts.drop(columns="row"), on="item", how="left")
+        known = _item_file(data.items, data.item_columns)
+        coverage += _missing_facts(facts["item"], known["item"])
+        facts = _filled(facts, known)
         inputs.append(data.items)
+    items = _typed(facts)
+    coverage += _text_keys(facts, items, path)
     run = path.name
     predictions = table["prediction"] if "prediction" in table.columns else pd.Series("", index=table.index)
     responses = table.assign(
         run=run,
         row=table.index + 2,
         prediction=predictions,
-        status=_statuses(table, predictions),
+        status=table_checks.statuses(table, predictions, path),
         refused=cells.refused(predictions),
     )
     responses = responses[[c for c in frames.COLUMNS["responses"] if c in responses.columns]]
@@ -109,10 +111,10 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = ()) -> frames.Runs:
         items=items.assign(run=run),
         models=frames.frame("models", [{"model": m} for m in table["model"].unique()]),
         responses=responses.reset_index(drop=True),
-        judgements=_judgements(table, run, path),
+        judgements=_judgements(table, run, judge, path),
         coverage=frames.frame("coverage", coverage),
         inputs=tuple(inputs),
-        provenance={"toolkit": "table", "judge": "table" if "hit" in table.columns else None},
+        provenance={"toolkit": "table", "judge": judge},
     )
 
 
@@ -124,13 +126,19 @@ def read_items(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     AuditError
         Two rows of one item disagree in a mapped column.
     """
+    return _typed(_item_file(path, columns))
+
+
+def _item_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     table = rename(files.open_table(path), columns, path, needed=("item",), block="item_columns")
     table["item"] = _ids(table, path)
-    return item_facts(table, path)
+    return _facts(table, path)
 
 
-def item_facts(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+def _facts(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """One row per item from a table whose columns have our names; rows of one item must agree.
+
+    Columns ``item``, those of ITEM_TEXTS, ``options`` as lists, ``key`` and ``answer_type`` as written, ``row``.
 
     Raises
     ------
@@ -154,23 +162,57 @@ def item_facts(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             row=int(group.index[1]) + 2,
             mend=f"correct it, leave the run out (audit.exclude_models), or leave {column} out of the column map",
         )
-    items = facts[["item", *[c for c in texts if c in ITEM_TEXTS]]].copy()
-    if "options" in texts:
-        options = _options(facts["options"], path)
-    else:
-        options = choices.from_columns(facts)
-    if "key" in texts or any(options):
-        key = cells.keys(facts["key"]) if "key" in texts else pd.Series("", index=facts.index)
-        if "question" in texts and not any(options):
-            items["question"], options = choices.split_questions(facts["question"], key)
+    items = facts[["item", *[c for c in texts if c in (*ITEM_TEXTS, "key", "answer_type")]]].copy()
+    options = _options(facts["options"], path) if "options" in texts else choices.from_columns(facts)
+    if "options" in texts or any(options):
+        items["options"] = options
+    items["row"] = facts.index + 2
+    return items.reset_index(drop=True)
+
+
+def _filled(own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """The table's own facts, replaced per item and column where the items file has a value."""
+    place = pd.Series(np.arange(len(known)), index=known["item"])
+    at = own["item"].map(place).fillna(-1).astype(int).to_numpy()
+    for column in [c for c in known.columns if c not in ("item", "row")]:
+        values = known[column].tolist()
+        before = own[column].tolist() if column in own.columns else [None] * len(own)
+        new = [values[i] if i >= 0 and _some(values[i]) else b for i, b in zip(at, before)]
+        own = own.assign(**{column: pd.Series(new, index=own.index, dtype="object" if column == "options" else "str")})
+    return own
+
+
+def _some(value: Any) -> bool:
+    return any(t.strip() for t in value) if isinstance(value, list) else bool(value.strip())
+
+
+def _typed(facts: pd.DataFrame) -> pd.DataFrame:
+    """Facts with keys as letters where they can be, options out of the question, answer types and k."""
+    items = facts[[c for c in facts.columns if c not in ("key", "options", "answer_type", "row")]].copy()
+    if {"key", "options"} & set(facts.columns):
+        written = facts["key"].fillna("") if "key" in facts else pd.Series("", index=facts.index)
+        options = [o if isinstance(o, list) else [] for o in facts["options"]] if "options" in facts else []
+        key = cells.keys(written)
+        if "question" in facts and not any(options):
+            items["question"], options = choices.split_questions(facts["question"].fillna(""), key)
+        options = options or [[]] * len(facts)
+        key = pd.Series(choices.text_keys(key, written, options), index=facts.index, dtype="str")
         types = choices.answer_types(options, key)
-        if "answer_type" in texts:
-            types = [given or guessed for given, guessed in zip(facts["answer_type"], types)]
+        if "answer_type" in facts:
+            types = [given or guessed for given, guessed in zip(facts["answer_type"].fillna(""), types)]
         items["options"], items["key"], items["answer_type"] = options, key, types
         items["k"] = choices.counts(options, types).to_numpy()
         items["k"] = items["k"].astype("Int64")
-    items["row"] = facts.index + 2
-    return items.reset_index(drop=True)
+    items["row"] = facts["row"]
+    return items
+
+
+def _text_keys(facts: pd.DataFrame, items: pd.DataFrame, path: Path) -> list[dict[str, Any]]:
+    if "key" not in facts:
+        return []
+    n = int((cells.keys(facts["key"].fillna("")) != items["key"]).sum())
+    reason = "keys are the text of an option; its letter is taken"
+    return [frames.coverage_row("warning", n=n, run=path.name, reason=reason)] if n else []
 
 
 def rename(
@@ -225,87 +267,6 @@ def _ids(table: pd.DataFrame, path: Path) -> pd.Series:
     return ids
 
 
-def _conditions(table: pd.DataFrame, data: DataParams) -> pd.Series | str:
-    if "condition" not in table.columns:
-        return data.condition
-    values = table["condition"].str.strip()
-    return values.map({v: data.prefixes.get(v, v) for v in values.unique()}).astype("str")
-
-
-def _samples(table: pd.DataFrame, path: Path) -> pd.Series | int:
-    if "sample" not in table.columns:
-        return 0
-    values = cells.item_ids(table["sample"])
-    bad = ~values.str.fullmatch(r"\d+")
-    if bad.any():
-        raise AuditError(
-            f"sample {table['sample'][bad].iloc[0]!r} is no number",
-            file=path,
-            row=int(table.index[bad.to_numpy()][0]) + 2,
-            mend="number the repeats 0, 1, ...",
-        )
-    return values.astype("int64")
-
-
-def _without_excluded(
-    table: pd.DataFrame, exclude: Iterable[str], path: Path
-) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    coverage = []
-    for model in sorted(set(exclude)):
-        n = int((table["model"] == model).sum())
-        reason = "excluded in the params" if n else "to be excluded, but there is no such model"
-        what = "excluded" if n else "warning"
-        coverage.append(frames.coverage_row(what, n=n, run=path.name, model=model, reason=reason))
-    table = table[~table["model"].isin(set(exclude))]
-    if not len(table):
-        raise AuditError("every row belongs to an excluded model", file=path, mend="shorten exclude_models")
-    return table, coverage
-
-
-def _without_conflicts(
-    table: pd.DataFrame, mapped: Mapping[str, str], path: Path
-) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Leave out item texts that nobody mapped and on which the rows of an item disagree."""
-    coverage = []
-    for column in [c for c in ITEM_TEXTS if c in table.columns and c not in mapped]:
-        pairs = table[["item", column]].drop_duplicates()
-        n = int(pairs.loc[pairs["item"].duplicated(), "item"].nunique())
-        if n:
-            reason = f"rows of one item disagree in {column!r}, which is left out; map it to insist"
-            coverage.append(frames.coverage_row("conflict", n=n, run=path.name, reason=reason))
-            table = table.drop(columns=column)
-    return table, coverage
-
-
-def _copies(table: pd.DataFrame, path: Path) -> list[dict[str, Any]]:
-    """Repeated replies: equal ones are listed, different ones refused."""
-    cell = ["item", "model", "condition", "sample"]
-    repeated = table[table.duplicated(cell, keep=False)]
-    if not len(repeated):
-        return []
-    compared = [c for c in ("prediction", "hit", "key", "question") if c in table.columns]
-    first = repeated.groupby(cell)[compared].transform("first")
-    differs = (first != repeated[compared]).any(axis=1)
-    if differs.any():
-        bad = repeated[differs].iloc[0]
-        what = f"item {bad['item']!r} of {bad['model']} ({bad['condition']}) occurs twice with different content"
-        raise AuditError(
-            what,
-            file=path,
-            row=int(repeated.index[differs][0]) + 2,
-            mend="keep the right row, or map a column of repeats: columns: {sample: NAME}",
-        )
-    rows = []
-    for c in repeated[repeated.duplicated(cell)].itertuples():
-        reason = f"row {c.Index + 2} repeats an earlier one"
-        rows.append(
-            frames.coverage_row(
-                "duplicate", n=1, run=path.name, model=c.model, condition=c.condition, item=c.item, reason=reason
-            )
-        )
-    return rows
-
-
 def _missing_facts(ids: pd.Series, known: pd.Series) -> list[dict[str, Any]]:
     lost = sorted(set(ids) - set(known))
     unused = len(set(known) - set(ids))
@@ -337,24 +298,13 @@ def _options(column: pd.Series, path: Path) -> list[list[str]]:
     return [read[t] for t in column]
 
 
-def _statuses(table: pd.DataFrame, predictions: pd.Series) -> pd.Series:
-    if "prediction" not in table.columns:
-        # verdicts only: an empty verdict is a missing cell, not an empty reply
-        return pd.Series(np.where(table["hit"].str.strip() == "", "missing", "ok"), index=table.index, dtype="str")
-    read = cells.prediction_status(predictions)
-    if "status" not in table.columns:
-        return read
-    given = table["status"].str.strip()
-    return given.where(given.isin(frames.STATUSES), read)
-
-
-def _judgements(table: pd.DataFrame, run: str, path: Path) -> pd.DataFrame:
+def _judgements(table: pd.DataFrame, run: str, judge: str | None, path: Path) -> pd.DataFrame:
     if "hit" not in table.columns:
         return frames.frame("judgements")
     hit = judged.hits(table[["hit"]], path)
     verdicts = table[["item", "model", "condition", "sample"]].assign(
         run=run,
-        judge=table["judge"] if "judge" in table.columns else "table",
+        judge=judge,
         hit=hit,
         extracted="",
         source="unknown",

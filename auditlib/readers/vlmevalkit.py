@@ -109,12 +109,15 @@ def read_vlmevalkit(
 
 def _files(folder: Path, benchmark: str, blind_folder: Path | None) -> tuple[list[RunFile], list[dict[str, Any]]]:
     """Files of the benchmark, blind runs of another folder included, and what is left out of them."""
-    found = [f for f in layout.scan(folder, benchmark) if f.benchmark == benchmark]
+    scanned = layout.scan(folder, benchmark)
+    found, unknown = [f for f in scanned if f.benchmark == benchmark], [f for f in scanned if f.kind == "unknown"]
     coverage: list[dict[str, Any]] = []
     has_blind = any(f.condition == "blind" and f.kind in layout.RUNS for f in found)
     beside = blind_folder or (None if has_blind else layout.sibling_blind(folder))
     if beside is not None:
-        blind = [f for f in layout.scan(beside, benchmark, condition="blind") if f.benchmark == benchmark]
+        scanned = layout.scan(beside, benchmark, condition="blind")
+        blind = [f for f in scanned if f.benchmark == benchmark]
+        unknown += [f for f in scanned if f.kind == "unknown"]
         if blind_folder and not blind:
             mend = "check blind_folder, or the benchmark's name"
             raise AuditError(f"no run of {benchmark!r} in the blind folder", file=blind_folder, mend=mend)
@@ -130,6 +133,9 @@ def _files(folder: Path, benchmark: str, blind_folder: Path | None) -> tuple[lis
         elif f.kind == "dangling":
             reason = "a link that leads nowhere; copy the file it meant"
             coverage.append(_about(f, folder)("unreadable", n=1, reason=reason))
+    for f in unknown:
+        reason = "file not recognised, not read; its name should be MODEL/MODEL_BENCHMARK.xlsx"
+        coverage.append(coverage_row("unreadable", n=1, run=_label(f.path, folder), reason=reason))
     for path in layout.run_folders(folder):
         reason = "files in run folders (T...) are not read; copy those of one run into the model's folder"
         coverage.append(coverage_row("unreadable", n=1, run=_label(path, folder), reason=reason))
@@ -165,7 +171,7 @@ def _read_run(
 ) -> tuple[_Run | None, list[dict[str, Any]]]:
     """One model and condition: predictions (or, where only these are left, the verdict file's copy of them)."""
     order = {suffix: i for i, suffix in enumerate(layout.PREDICTIONS)}
-    by_format = sorted(group, key=lambda f: order.get(f.path.suffix, len(order)))
+    by_format = sorted(group, key=lambda f: order.get(f.path.suffix.lower(), len(order)))
     predictions = [f for f in by_format if f.kind == "predictions"]
     verdicts = [f for f in by_format if f.kind == "auxmatch" or (f.kind == "result" and f.judge == judge)]
     source = (predictions or verdicts or [None])[0]
@@ -178,10 +184,12 @@ def _read_run(
     run = _label(source.path, folder)
     note = partial(note, run=run)
     table = open_toolkit_table(source.path)
-    items = items_frame(table, source.path).assign(prediction=table["prediction"])
+    items = items_frame(table, source.path).assign(prediction=table["prediction"], written=_written(table))
     items, copies = without_copies(items, source.path, extra=("prediction",))
     for copy in copies.itertuples():
         coverage.append(note("duplicate", n=1, item=copy.item, reason=f"row {copy.row} repeats an earlier one"))
+    if n := int((items["key"] != items["written"]).sum()):
+        coverage.append(note("warning", n=n, reason="keys are the text of an option; its letter is taken"))
     coverage.append(note("read", n=len(items)))
     responses = _responses(items, run, source)
     coverage += _damage(items, responses, source.path, note)
@@ -192,7 +200,13 @@ def _read_run(
         inputs.append(verdicts[0].path)
     elif judge is not None:
         coverage.append(note("not run", n=len(items), reason=f"no verdicts of judge {judge!r}"))
-    return _Run(items.drop(columns="prediction").assign(run=run), responses, judgements, inputs), coverage
+    items = items.drop(columns=["prediction", "written"]).assign(run=run)
+    return _Run(items, responses, judgements, inputs), coverage
+
+
+def _written(table: pd.DataFrame) -> pd.Series:
+    """Keys as the file gives them."""
+    return cells.keys(table["answer"]) if "answer" in table.columns else pd.Series("", index=table.index, dtype="str")
 
 
 def _responses(items: pd.DataFrame, run: str, source: RunFile) -> pd.DataFrame:
@@ -215,7 +229,7 @@ def _responses(items: pd.DataFrame, run: str, source: RunFile) -> pd.DataFrame:
 def _damage(items: pd.DataFrame, responses: pd.DataFrame, path: Path, note: partial) -> list[dict[str, Any]]:
     """Replies that are no answers, and what a spreadsheet may have done to them, with counts."""
     rows = []
-    if path.suffix == ".xlsx":
+    if path.suffix.lower() == ".xlsx":
         choice = (items["answer_type"] == "choice").to_numpy()
         no_zero = np.fromiter(("0" not in o for o in items["options"]), bool, len(items))
         zeros = int(((responses["prediction"].str.strip() == "0").to_numpy() & choice & no_zero).sum())
@@ -241,7 +255,9 @@ def _judgements(
     note = _about(f, folder)
     table = open_toolkit_table(f.path)
     # an empty verdict must equal an empty verdict when copies are compared
-    facts = items_frame(table, f.path).assign(hit=pd.Series(judged.hits(table, f.path), table.index).fillna(-1))
+    facts = items_frame(table, f.path).assign(
+        hit=pd.Series(judged.hits(table, f.path), table.index).fillna(-1), written=_written(table)
+    )
     facts, copies = without_copies(facts, f.path, extra=("hit",))
     coverage = [
         note("duplicate", n=1, item=c.item, reason=f"row {c.row} repeats an earlier one") for c in copies.itertuples()
@@ -254,7 +270,10 @@ def _judgements(
     if lacking := len(known) - len(shared):
         coverage.append(note("warning", n=lacking, reason="items without a verdict"))
     table, own = table.loc[shared], items.set_index("item").loc[shared]
-    stored = facts.set_index("item")["hit"].replace(-1.0, np.nan).loc[shared].to_numpy()
+    facts = facts.set_index("item").loc[shared]
+    if "answer" in table.columns and (own["written"] != "").any():
+        judged.check_keys(own, facts, f.path)
+    stored = facts["hit"].replace(-1.0, np.nan).to_numpy()
     if f.kind == "auxmatch":
         extracted = judged.column(table, "extracted")
         sources = judged.yesno_sources(extracted, table["prediction"], own["prediction"])
@@ -309,6 +328,11 @@ def _nothing(folder: Path, benchmark: str, found: list[RunFile], excluded: set[s
     if layout.run_folders(folder):
         mend = "copy the files of one run folder (T...) per model one level up"
         return AuditError(f"no run of {benchmark!r} lies in the model folders themselves", file=folder, mend=mend)
-    names = layout.benchmark_names(layout.scan(folder))
+    scanned = layout.scan(folder)
+    names = layout.benchmark_names(scanned)
+    unknown = [_label(f.path, folder) for f in scanned if f.kind == "unknown"]
+    if unknown and not names:
+        mend = f"rename them to MODEL/MODEL_{benchmark}.xlsx; not recognised: {', '.join(unknown[:4])}"
+        return AuditError(f"no run of {benchmark!r} to read", file=folder, mend=mend)
     has = f"benchmarks here: {', '.join(names)}" if names else "it should hold MODEL/MODEL_BENCHMARK.xlsx"
     return AuditError(f"no run of {benchmark!r} to read", file=folder, mend=has)

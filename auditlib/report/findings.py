@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from auditlib import flagged_rows
+from auditlib.figures.pipeline import plural
 from auditlib.lookup import Lacking
 from auditlib.numerals import count, number
 from auditlib.report import flags
@@ -23,9 +24,10 @@ SEVERITY = (
 def findings(audit: Any, built: dict[str, Any]) -> Section:
     """The section ``findings``."""
     names = flags.detectors_with_findings(audit)
-    severe = audit.steps["severities"]
+    severe = flags.severities(audit)
     first = ", ".join(f"{count(severe[s])} {s}" for s in ("high", "medium", "low", "info"))
-    lede = p(b(f"Items with a finding of each severity: {first}. "), SEVERITY, " The whole list, with "
+    lede = p(b(f"Items with a finding of each severity: {first}. "), "An item can stand in several rows and under "
+             "several severities. ", SEVERITY, " The whole list, with "
                                                                                            "votes "
              "and evidence, is in ", link("flagged.md"), " and ", link("findings.csv"), ".")  # fmt: skip
     parts: list[Block | None] = [lede, made(built, "detectors")]
@@ -42,7 +44,7 @@ def _detector(audit: Any, name: str) -> list[Block]:
     if not len(serious):
         n = table_["item"].nunique()
         return [h3(flags.WORDS.get(name, name)),
-                p(f"{count(n)} items, for information only: ids "
+                p(f"{plural(n, 'item')}, for information only: ids "
                   f"{flags.ids(table_['item'].unique(), 20)}.")]  # fmt: skip
     facts, cast = flags.facts_of(audit), flags.all_votes(audit)
     shown = serious.drop_duplicates("item").head(MOST) if name != "integrity" else serious.head(MOST)
@@ -53,7 +55,7 @@ def _detector(audit: Any, name: str) -> list[Block]:
         row = [flags.shortened(r.item, 40), f.get("stratum", ""), r.severity, number(r.score, 2),
                flags.shortened(f.get("question", ""), 90), flags.shortened(r.message, 140)]  # fmt: skip
         rows.append([*row, cast.get(r.item, "")] if with_votes else row)
-    head = ["Item", "Category", "Severity", "Score", "Question", "What was found", *(["Votes"] if with_votes else [])]
+    head = ["Item", "Official category", "Severity", "Score", "Question", "What was found", *(["Votes"] if with_votes else [])]
     total = serious["item"].nunique()
     more = ""
     left_out = total - shown["item"].nunique()
@@ -78,5 +80,5 @@ def first_to_review(audit: Any, most: int = 12) -> Block | None:
     except Lacking:
         return None
     rows = frame[["item", "stratum", "severity", "key", "reasons"]].astype(str).to_numpy().tolist()
-    head = ["Item", "Category", "Severity", "Key", "Reasons"]
+    head = ["Item", "Official category", "Severity", "Key", "Reasons"]
     return table("flagged", "Items to look at first", head, [True] * 5, rows, widths=[0, 0, 0, 0, 1])

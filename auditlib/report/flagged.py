@@ -10,7 +10,7 @@ import pandas as pd
 
 from auditlib import escape, lookup
 from auditlib.figures.pipeline import plural
-from auditlib.flagged_rows import clip, flagged, lettered, replies_of
+from auditlib.flagged_rows import clip, flagged, flagged_findings, lettered, replies_of
 from auditlib.frames import SEVERITIES
 from auditlib.lookup import Lacking
 from auditlib.paths import RunPaths, atomic
@@ -46,7 +46,7 @@ def flagged_text(audit: Any) -> str:
         "Each entry is a candidate that existing evaluation runs point to, not a verdict: models share mistakes. A "
         "person "
         "should look at the item before its key is changed or the item dropped. `–` is a reply without a readable "
-        "letter.",
+        "answer. An item with several findings is listed once, under its most severe one.",
         "",
     ]
     try:
@@ -58,7 +58,8 @@ def flagged_text(audit: Any) -> str:
     shown = table.head(ITEMS)
     said = replies_of(audit, shown["item"])
     facts = audit.items[audit.items["item"].isin(shown["item"])].drop_duplicates("item").set_index("item")
-    evidence = audit.findings[audit.findings["flag"] & audit.findings["item"].isin(shown["item"])]
+    evidence = flagged_findings(audit)
+    evidence = evidence[evidence["item"].isin(shown["item"])]
     evidence = dict(list(evidence.groupby("item", sort=False)))
     parts = head
     for severity in SEVERITIES[:3]:
@@ -96,7 +97,8 @@ def _entry(
     if row["key"] and row["key"] not in [a for a, _ in options]:
         lines.append(f"- key: {md(row['key'])}")
     if said:
-        lines += ["", "| model | run | letter | reply |", "| :-- | :-- | :-- | :-- |"]
+        word = "answer" if item.get("answer_type") in ("yesno", "open") else "letter"
+        lines += ["", f"| model | run | {word} | reply |", "| :-- | :-- | :-- | :-- |"]
         lines += [f"| {md(m)} | {c} | {'–' if a == 'Z' else md(a)} | {md(clip(t, 160))} |" for m, c, a, t in said]
     elif row["votes"]:
         lines.append(f"- votes: {md(row['votes'])}")

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from auditlib.flagged_rows import flagged_findings
 from auditlib.frames import ABSTENTION, LETTERS, SEVERITIES
-from auditlib.lookup import headline_arm
 
 #: what a detector's findings are called in a heading
 WORDS = {
     "integrity": "Keys and options that the files prove wrong",
     "consensus_error": "Votes against the key",
-    "visual_dependency": "No gain from the image",
+    "visual_dependency": "Zero gain from the image, or less",
     "distractor_similarity": "Options that say the same",
     "fleiss_kappa_agreement": "Models disagree",
     "correctness_agreement": "Too easy, too hard, or out of line",
@@ -32,20 +32,23 @@ def flagged(audit: Any, detector: str | None = None) -> pd.DataFrame:
     -------
     frame : the findings contract.
     """
-    table = audit.findings[audit.findings["flag"].astype(bool)]
+    table = flagged_findings(audit)
     if detector is not None:
         table = table[table["detector"] == detector]
-    arm = headline_arm(audit)
-    twice = set(audit.findings.loc[audit.findings["arm"] == arm, "detector"])
-    table = table[table["arm"].isin(["", arm]) | ~table["detector"].isin(twice)]
     rank = table["severity"].map({s: i for i, s in enumerate(SEVERITIES)})
     order = table.assign(rank=rank).sort_values(["rank", "score"], ascending=[True, False], kind="stable")
     return order.drop(columns="rank").reset_index(drop=True)
 
 
+def severities(audit: Any) -> dict[str, int]:
+    """Items with a finding of each severity; an item can stand under several."""
+    found = flagged_findings(audit)
+    return {s: int(found.loc[found["severity"] == s, "item"].nunique()) for s in SEVERITIES}
+
+
 def detectors_with_findings(audit: Any) -> list[str]:
     """Detectors in the audit's order, the integrity gate first, that flagged something."""
-    seen = set(audit.findings.loc[audit.findings["flag"].astype(bool), "detector"])
+    seen = set(flagged_findings(audit)["detector"])
     return [d for d in dict.fromkeys(["integrity", *audit.detectors["detector"]]) if d in seen]
 
 
@@ -68,11 +71,23 @@ def tier(audit: Any, name: str) -> pd.DataFrame:
     return table[table["tier"] == name]
 
 
-def solved_blind(audit: Any) -> pd.DataFrame:
-    """Findings of items that every model answers without the image."""
+def solved_blind(audit: Any, least: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Findings of items that every model answers without the image, of ``least`` counted models or more.
+
+    Returns
+    -------
+    needless : right with and without the image by every model (F = B = all): no image is needed.
+    missed : right without the image by every model, but not with it (F < B = all): the key or the image is in doubt.
+    """
     table = flagged(audit, "visual_dependency")
     facts = [json.loads(e) for e in table["evidence"]]
-    return table[[bool(f.get("total")) and f.get("B") == f.get("total") for f in facts]]
+    counts = audit.counts
+    mine = counts[counts["arm"] == audit.arm] if counts is not None and len(counts) else None
+    models = {} if mine is None else dict(zip(mine["item"], mine["n"]))
+    enough = [models.get(i, f.get("total", 0)) >= least for i, f in zip(table["item"], facts)]
+    solved = [e and bool(f.get("total")) and f.get("B") == f["total"] for e, f in zip(enough, facts)]
+    whole = [f.get("F") == f.get("total") for f in facts]
+    return table[[s and w for s, w in zip(solved, whole)]], table[[s and not w for s, w in zip(solved, whole)]]
 
 
 def votes(evidence: str) -> str:

@@ -7,11 +7,14 @@ from typing import Any
 import pandas as pd
 
 from auditlib import lookup
+from auditlib.figures.pipeline import plural as counted
 from auditlib.figures.style import arm_name
 from auditlib.lookup import one, pool_range, value
 from auditlib.numerals import NONE, count, interval, number, p_says, percent, points, pp, span
+from auditlib.report import flags
 from auditlib.report.blocks import Block, Section, b, callout, card, cards, code, p, pre, section
 from auditlib.summary import headline_row
+from auditlib.table_formats import spread
 
 P_FROM = {
     "exact": "exact, by rook polynomials",
@@ -51,8 +54,8 @@ def _scope(audit: Any) -> Block:
     runs = f"{count(s['full_runs'])} with the image, " + (
         f"{count(s['blind_runs'])} without" if audit.has_blind else "none without"
     )
-    strata = f", in {count(s['strata'])} official categories" if s["strata"] > 1 else ", without categories"
-    return p(f"{count(s['items'])} items{strata}; {count(s['models'])} models; scored runs: {runs}. "
+    strata = f", in {count(s['strata'])} official categories" if s["strata"] > 1 else ", without official categories"
+    return p(f"{plural(s['items'])}{strata}; {counted(s['models'], 'model')}; scored runs: {runs}. "
              f"{s['detectors_run']} of {s['detectors']} detectors could run. No model was called: everything below is "
              "computed from saved replies and verdicts.", role="lede")  # fmt: skip
 
@@ -60,7 +63,7 @@ def _scope(audit: Any) -> Block:
 def _cautions(audit: Any, r: pd.Series | None, command: str) -> list[Block]:
     out = []
     if audit.steps["limit"]:
-        out.append(callout(b("A quick look. "), f"Only the first {count(audit.steps['limit'])} items were read; these "
+        out.append(callout(b("A quick look. "), f"Only the first {plural(audit.steps['limit'])} {'was' if audit.steps['limit'] == 1 else 'were'} read; these "
                            "numbers are no audit of the benchmark.", tone="warn"))  # fmt: skip
     if not audit.has_blind:
         out += no_blind(audit, command)
@@ -126,10 +129,10 @@ def _cards(audit: Any, r: pd.Series | None) -> Block:
     s, out = audit.statistics, []
     if r is not None:
         keys = {"arm": audit.arm, "policy": "wrong", "null_kind": r["null_kind"]}
-        words = "within categories" if r["null_kind"] == "within" else "pooled null"
+        words = "within official categories" if r["null_kind"] == "within" else "pooled null"
         out = [
-            card("no gain from the image", percent(r["estimate"]), _ci(r["low"], r["high"]),
-                 _pools(pool_range(s, "zero_gain_share", **keys))),
+            card("zero gain from the image", percent(r["estimate"]), _ci(r["low"], r["high"]),
+                 _pools(pool_range(s, "zero_gain_share", **keys), remark="; fewer models tie more often")),
             card("expected by chance", percent(r["null"]), f"null, {words}",
                  _pools(pool_range(s, "zero_gain_share", "null", **keys))),
             card("excess over chance", points(r["excess"]),
@@ -149,7 +152,7 @@ def _cards(audit: Any, r: pd.Series | None) -> Block:
                         _pools(pool_range(s, "fleiss_kappa"), number, "") or f"{count(k['n'])} complete "
                                                                              "items"))  # fmt: skip
     if not out:
-        severe = audit.steps["severities"]
+        severe = flags.severities(audit)
         out = [card(f"items of {name} severity", count(severe[name])) for name in ("high", "medium", "low")]
     return cards(out)
 
@@ -163,9 +166,9 @@ def _ci(low: float, high: float, show=None, unit: str = "%") -> str:
     return "" if text == NONE else f"{text}{' ' if unit.isalpha() else ''}{unit}"
 
 
-def _pools(ends: tuple[float, float], show=percent, unit: str = "") -> str:
-    text = span(*ends, show)
-    return "" if text == NONE else f"smaller pools: {text}{' ' + unit if unit else ''}"
+def _pools(ends: tuple[float, float], show=percent, unit: str = "", remark: str = "") -> str:
+    text = spread(*ends, show)
+    return "" if text == NONE else f"one model left out: {text}{' ' + unit if unit else ''}{remark}"
 
 
 def _gain(audit: Any, r: pd.Series | None) -> list[Block]:
@@ -175,7 +178,7 @@ def _gain(audit: Any, r: pd.Series | None) -> list[Block]:
     n = r["estimate"] * r["n"]
     where = "inside the official categories" if r["null_kind"] == "within" else "over all items"
     first = [
-        f"On {count(n)} of {count(r['n'])} items ({percent(r['estimate'])}, 95% interval "
+        f"On {count(n)} of {plural(r['n'])} ({percent(r['estimate'])}, 95% interval "
         f"{span(r['low'], r['high'], percent)}) as many models are right without the image as with it "
         f"({arm_name(arm)} arm). Much of that is arithmetic: with the blind results shuffled {where}, "
         f"{percent(r['null'])} would tie. ",
@@ -206,23 +209,23 @@ def _between(s: pd.DataFrame, r: pd.Series, arm: str) -> list[str]:
     pooled = one(s, "zero_gain_share", null_kind="pooled", **keys)
     gap = one(s, "zero_gain_between_strata", **keys)
     if r["null_kind"] == "pooled":
-        return ["The pool has no categories, so the null is the pooled one: differences in difficulty between kinds of "
+        return ["The pool has no official categories, so the null is the pooled one: differences in difficulty between kinds of "
                 "items, if there are any, are part of the excess. "]  # fmt: skip
     if pooled is None or gap is None:
         return []
     return [f"Shuffled over all items the excess would be {points(pooled['excess'])}{_bracket(pooled)} "
-            f"({p_says(pooled['p'])}); {points(gap['estimate'])} of it lies between categories of different difficulty "
+            f"({p_says(pooled['p'])}); {points(gap['estimate'])} of it lies between official categories of different difficulty "
             "and says nothing about single items. "]  # fmt: skip
 
 
 def _smaller(s: pd.DataFrame, r: pd.Series, arm: str) -> list[str]:
     keys = {"arm": arm, "policy": "wrong", "null_kind": r["null_kind"]}
-    excess = span(*pool_range(s, "zero_gain_share", "excess", **keys), pp)
-    share = span(*pool_range(s, "zero_gain_share", **keys))
+    excess = spread(*pool_range(s, "zero_gain_share", "excess", **keys), pp)
+    share = spread(*pool_range(s, "zero_gain_share", **keys))
     if excess == NONE:
-        return ["There is no smaller pool to compare with: the range over pools is missing. "]
-    return [f"With any one model left out the share runs from {share}% and the excess from {excess} pp. Both move with "
-            "the number of models, so quote them with the pool. "]  # fmt: skip
+        return ["No model can be left out of this pool, so there is no range with one model left out. "]
+    return [f"With any one model left out the share is {share}% and the excess {excess} pp. Fewer models tie more "
+            "often, and both move with the number of models, so quote them with the pool. "]  # fmt: skip
 
 
 def _made_of(s: pd.DataFrame, r: pd.Series, arm: str) -> str:

@@ -40,7 +40,8 @@ def compare(audit: Audit) -> pd.DataFrame:
     (999 random tables of this run), ``seeds`` (of 21 seeds of random tables, how many print the published value),
     ``kind`` and ``met``. Kinds: ``value`` (met = within the tolerance); ``monte carlo`` (met = the run's Monte-Carlo
     value within 4 standard errors of the exact one, an exact p at most the published one); ``split halves`` (met =
-    the median lies in the central 95% that the replica's own protocol gives); ``information`` (not judged).
+    the median lies in the central 95% that the replica's own protocol gives); ``information`` (not judged). ``rule``
+    says in words by which rule a row is met.
     """
     ours = "HallusionBench" if audit.benchmark == "HallusionBench" else "MMStar"
     look = _Look(audit)
@@ -54,13 +55,16 @@ def compare(audit: Audit) -> pd.DataFrame:
 def _row(look: _Look, t: dict[str, str]) -> dict[str, Any]:
     name, published = t["name"], 1.0 if t["published"] == "True" else float(t["published"])
     base = {"name": name, "published": published, "tolerance": float(t["tolerance"]), "exact": np.nan,
-            "monte_carlo": np.nan, "seeds": "", "kind": "value", "met": ""}  # fmt: skip
+            "monte_carlo": np.nan, "seeds": "", "kind": "value", "met": "", "rule": "within the tolerance"}  # fmt: skip
     if "split-half" in name:
         value = look.split_half()
         if "mean over seeds" in name:
-            return base | {"exact": value.null_pp, "kind": "information"}
+            rule = "information only: another random protocol"
+            return base | {"exact": value.null_pp, "kind": "information", "rule": rule}
         low, high = _central(name)
-        return base | {"monte_carlo": value.pp, "kind": "split halves", "met": _yes(low <= value.pp <= high)}
+        rule = f"inside the central 95% of split seeds, {low} to {high}"
+        met = _yes(low <= value.pp <= high)
+        return base | {"monte_carlo": value.pp, "kind": "split halves", "met": met, "rule": rule}
     if name.endswith(_MC):
         return base | _monte_carlo(look, name.removesuffix(_MC), published)
     value = look.value(name)
@@ -77,12 +81,17 @@ def _monte_carlo(look: _Look, what: str, published: float) -> dict[str, Any]:
     kind["monte_carlo"] = drawn[column] * (1 if column == "p" else 100)
     digits = len(str(published).partition(".")[2])
     prints = [round(v, digits) == published for v in look.seeded(place, column)]
+    rule = (
+        "exact p at most the published one"
+        if column == "p"
+        else "Monte Carlo within 4 standard errors of the exact value"
+    )
     if column == "p":
         met = exact["p"] <= published
     else:
         error = 100 * exact["null_sd"] / np.sqrt(look.audit.settings.permutations)
         met = abs(kind["monte_carlo"] - kind["exact"]) <= 4 * error
-    return kind | {"seeds": f"{sum(prints)} of {len(prints)}", "met": _yes(met)}
+    return kind | {"seeds": f"{sum(prints)} of {len(prints)}", "met": _yes(met), "rule": rule}
 
 
 def _central(name: str) -> tuple[float, float]:
