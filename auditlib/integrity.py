@@ -186,13 +186,9 @@ def _blind_above_full(pool: Pool) -> list[dict]:
         for j in np.flatnonzero(arm.scored_models("full") & arm.scored_models("blind")):
             full, blind = _accuracy(arm, "full", j), _accuracy(arm, "blind", j)
             if blind > full:
-                rows.append(
-                    _warn(
-                        len(pool.items),
-                        f"{pool.model_names[j]}: accuracy without the image {blind:.3f} exceeds that with it {full:.3f} ({name} arm)",
-                        pool.model_names[j],
-                    )
-                )
+                model = pool.model_names[j]
+                said = f"{model}: accuracy without the image {blind:.3f} exceeds that with it {full:.3f} ({name} arm)"
+                rows.append(_warn(len(pool.items), said, model))
     return rows
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from auditlib import numerals
 from auditlib.errors import AuditError
 from auditlib.params import Params, load_params
-from auditlib.paths import RunPaths, resolve
+from auditlib.paths import RunPaths, project_root, resolve
+from auditlib.stages import refuse_foreign
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,11 @@ class Start:
 
 
 def start(
-    params: str | Path, outputs: str | Path = "outputs", overrides: Mapping[str, Any] | str | None = None
+    params: str | Path,
+    outputs: str | Path = "outputs",
+    overrides: Mapping[str, Any] | str | None = None,
+    *,
+    replace: bool = False,
 ) -> Start:
     """Check the parameters of a notebook and say where its files go.
 
@@ -52,11 +57,13 @@ def start(
     overrides : dotted names to values. ``{"limit": 50}`` is a quick look at the first 50 items: its results go to
         ``<pool>.limit50`` and never mix with those of the full run. JSON text is read as such: that is how
         papermill's ``-p overrides '{"limit": 50}'`` arrives.
+    replace : whether results of another params file under the same pool name may be replaced.
 
     Raises
     ------
     AuditError
-        The params file is missing, or a key or value in it or in ``overrides`` is wrong.
+        The params file is missing, a key or value in it or in ``overrides`` is wrong, or the pool's results belong to
+        another params file.
     """
     others = _mapping(overrides)
     limit = others.pop("limit", None)
@@ -65,7 +72,10 @@ def start(
     checked = load_params(resolve(params), others)
     if limit is not None:
         checked = checked.model_copy(update={"pool": f"{checked.pool}.limit{limit}"})
-    return Start(checked, RunPaths(resolve(outputs), checked.pool), limit)
+    paths = RunPaths(resolve(outputs), checked.pool)
+    if not replace:
+        refuse_foreign(resolve(params), paths, project_root())
+    return Start(checked, paths, limit)
 
 
 def _mapping(overrides: Mapping[str, Any] | str | None) -> dict[str, Any]:

@@ -127,10 +127,10 @@ class _OneKeyLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node, deep=False):
         seen = set()
-        for key, _ in node.value:
+        for key in (k for k, _ in node.value if isinstance(k.value, str)):
             if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"key {key.value!r} stands twice", problem_mark=key.start_mark)
-            seen.add(key.value if isinstance(key.value, str) else id(key))
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

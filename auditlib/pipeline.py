@@ -159,7 +159,7 @@ class _Crew:
 
     def work(self, job: Job) -> Outcome | None:
         """One pool in a process of its own; None when the crew closed before it could start."""
-        pool = start(job.params, job.outputs, job.overrides).paths.pool
+        pool = start(job.params, job.outputs, job.overrides, replace=True).paths.pool
         with self.lock:
             if self.closed:
                 return None
@@ -264,7 +264,7 @@ def states(jobs: Iterable[Job]) -> list[dict[str, Any]]:
 
 
 def _state(job: Job) -> dict[str, Any]:
-    params, paths, _ = start(job.params, job.outputs, job.overrides)
+    params, paths, _ = start(job.params, job.outputs, job.overrides, replace=True)
     status = read_status(paths)
     row = {"pool": params.pool, "state": "", "why": "", "finished": max(
         (s["started"] for s in status["stages"].values() if s.get("state") == "done"), default="")}  # fmt: skip

@@ -196,7 +196,7 @@ def _pool_of_matrix(matrix: Any, params: Params) -> Pool:
         arms={"judged": Arm("judged", dict(matrix.hits), trials)},
         coverage=matrix.coverage,
         params=params,
-        provenance={"judge": "correctness as stored in the matrix"},
+        provenance={"judge": "correctness as stored in the matrix"} | dict(matrix.provenance or {}),
         inputs=tuple(matrix.inputs),
     )
 

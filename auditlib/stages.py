@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from auditlib.errors import AuditError
-from auditlib.freshness import Basis, differences, is_pool, results_in
+from auditlib.freshness import Basis, differences, is_pool, relative, results_in
 from auditlib.params import Params
 from auditlib.paths import RunPaths, atomic
 
@@ -117,6 +117,15 @@ def refuse_reserved(pool: str, file: Path | None = None) -> None:
     if pool.lower() in RESERVED:
         raise AuditError(f"a pool cannot be named {pool!r}: the reserved name of a file over all pools", file=file,
                          mend="choose another pool name")  # fmt: skip
+
+
+def refuse_foreign(file: Path, paths: RunPaths, root: Path) -> None:
+    """Raise an :class:`AuditError` when the pool's folder holds the results of another params file."""
+    theirs, mine = read_status(paths).get("params"), relative(file, root)
+    if theirs and theirs != mine:
+        raise AuditError(f"outputs of pool {paths.pool!r} belong to another params file ({theirs})", file=file,
+                         mend="give this pool a name of its own (pool: in the params, or --pool NAME), or replace them "
+                         "with --force")  # fmt: skip
 
 
 def refuse_overlap(params: Params, paths: RunPaths) -> None:

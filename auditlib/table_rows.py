@@ -29,7 +29,7 @@ def detectors(audit: Any) -> pd.DataFrame:
     wanted = ["detector", "state", "reason", "judged", "flagged", *SEVERITIES]
     table = audit.detectors.copy()
     note = table["note"] if "note" in table else pd.Series("", index=table.index)
-    table["reason"] = [" ".join(t for t in (r, n) if isinstance(t, str) and t) for r, n in zip(table["reason"], note)]
+    table["reason"] = ["; ".join(t for t in (r, n) if isinstance(t, str) and t) for r, n in zip(table["reason"], note)]
     found = flagged_findings(audit)
     if found["detector"].eq("integrity").any():
         row = {"detector": "integrity", "state": "run", "reason": "", "judged": len(audit.items)}

@@ -44,8 +44,8 @@ _ALL = (
            Column("excess", "Excess (pp)", "pp"), _range("95% interval (pp)", "excess_low", "excess_high", "pp"),
            Column("p", "p", "p"), _range("One model left out", "pool_low", "pool_high", "auto"),
            _range("Excess, one left out", "pool_excess_low", "pool_excess_high", "pp")),
-          "One model left out: smallest and largest value over such pools; fewer models tie more often. Kappa and alpha are "
-          "plain numbers."),
+          "One model left out: smallest and largest value over such pools; fewer models tie more often. "
+          "Kappa and alpha are plain numbers."),
     Table("table1_detectors", "Detector taxonomy", table_rows.taxonomy,
           (Column("detector", "Detector"), Column("signal", "Signal"), Column("pathology", "Pathology flagged"),
            Column("judge_dependent", "Judge-dependent")),
@@ -63,8 +63,8 @@ _ALL = (
            _range("95% interval (pp)", "excess_low", "excess_high", "pp"), Column("p", "p", "p"),
            Column("q", "q", "p"), Column("unanimous", "Unanimous (%)", "pct"),
            _range("95% interval", "unanimous_low", "unanimous_high")),
-          "q: Benjamini-Hochberg over the official categories. An interval and p answer different questions and can differ "
-          "near the border."),
+          "q: Benjamini-Hochberg over the official categories. An interval and p answer different questions and can "
+          "differ near the border."),
     Table("categories", "Categories by scoring arm", table_rows.categories,
           (Column("category", "Category"), _ARM, Column("estimate", "Share (%)", "pct"),
            _range("95% interval", "low", "high"), Column("null", "Null (%)", "pct"),
@@ -75,7 +75,8 @@ _ALL = (
           (Column("level", "Models right, both runs", "count"), Column("n", "Items", "count"),
            Column("estimate", "Observed (%)", "pct"), Column("null", "Expected (%)", "pct"),
            Column("excess", "Difference (pp)", "pp"), Column("null_kind", "Null")),
-          "Expected under the null named in the last column: within the official categories, or pooled over all items."),
+          "Expected under the null named in the last column: within the official categories, or pooled over all "
+          "items."),
     Table("blind_profile", "What became of each reply (%)", table_rows.profile,
           (_MODEL, Column("condition", "Run"), Column("n", "Replies", "count"), Column("correct", "Correct", "pct"),
            Column("wrong", "Wrong", "pct"), Column("unparseable", "Unparseable", "pct"),

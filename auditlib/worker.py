@@ -85,7 +85,7 @@ def look(job: Job) -> Look:
     AuditError
         A mistake in the params, or a notebook that is not there.
     """
-    params, paths, limit = start(job.params, job.outputs, job.overrides)
+    params, paths, limit = start(job.params, job.outputs, job.overrides, replace=job.force)
     refuse_overlap(params, paths)
     root, outputs = Path(job.root), Path(job.outputs)
     for name in ("folder", "blind_folder", "table", "matrix", "items", "dataset"):

@@ -108,3 +108,20 @@ def test_overrides_as_json_text_of_plain_papermill(tmp_path):
             AuditError, match=r"""overrides: .* is no mapping.*-p overrides '\{"audit.permutations": 999"""
         ):
             nb.start(file, tmp_path / "o", wrong)
+
+
+def test_results_of_another_params_file_are_not_overwritten_by_hand(tmp_path):
+    """A notebook opened on one's own file must not mix into a pool of the same name."""
+    import json
+
+    from auditlib.nb import start
+
+    mine, outputs = tmp_path / "tinysee.yaml", tmp_path / "outputs"
+    mine.write_text("pool: tinysee\nbenchmark: TinySee\ndata: {embedded: tinysee}\n")
+    status = outputs / "tinysee" / "status.json"
+    status.parent.mkdir(parents=True)
+    status.write_text(json.dumps({"stages": {}, "bases": {}, "params": "params/tinysee.yaml"}))
+    with pytest.raises(AuditError, match=r"belong to another params file \(params/tinysee.yaml\).*--force"):
+        start(mine, outputs)
+    assert start(mine, outputs, replace=True).params.pool == "tinysee"
+    assert start("params/tinysee.yaml", outputs).params.pool == "tinysee"

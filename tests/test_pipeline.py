@@ -494,7 +494,8 @@ def test_stopped_runner_leaves_no_process_and_no_fresh_stage(processes, how):
     notebook(processes / "notebooks/80_figures.ipynb", sleep)
     script = processes / "go.py"
     script.write_text(
-        "import sys; from pathlib import Path; from auditlib import pipeline\n"
+        "import signal, sys; from pathlib import Path; from auditlib import pipeline\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a suite run in the background ignores it
         f"pipeline.WORKER = {[sys.executable, str(processes / 'driver.py')]!r}\n"
         f"pipeline.run(pipeline.jobs_for([Path({str(processes)!r}) / 'params/a.yaml']))\n"
     )

@@ -172,9 +172,10 @@ def test_empty_matrix_and_a_prefix_without_columns(tmp_path):
 
 def test_items_file_wins_over_mapped_columns_where_it_has_a_value(tmp_path):
     (tmp_path / "m.csv").write_text("id,cat,m1\na,x,1\nb,y,0\n")
-    (tmp_path / "i.csv").write_text("item,stratum\na,new\n")
+    (tmp_path / "i.csv").write_text("item,stratum,A,B,key\na,new,red,blue,blue\n")
     columns = {"item": "id", "stratum": "cat"}
     data = DataParams(matrix=tmp_path / "m.csv", rows="items", columns=columns, items=tmp_path / "i.csv")
     got = read_runs(data, benchmark="x", judge="rule")
-    assert got.items["stratum"].tolist() == ["new", "y"]
+    assert got.items["stratum"].tolist() == ["new", "y"] and got.items["key"].iloc[0] == "B"
+    assert got.coverage.set_index("reason").at["keys are the text of an option; its letter is taken", "n"] == 1
     assert got.provenance == {"judge": "rule"}

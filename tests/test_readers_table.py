@@ -218,16 +218,22 @@ def test_copies_must_agree_in_every_item_fact(tmp_path, column):
         runs = read_table(data)
         assert "conflict" in set(runs.coverage["what"]) and "stratum" not in runs.items
         data = DataParams(table=data.table, columns={"stratum": "category"})
-    with pytest.raises(AuditError, match="row 3: item '1' of m .full. occurs twice with different content"):
+    with pytest.raises(AuditError, match=r"row 3: item '1' of m \(full\) occurs twice with different content"):
         read_table(data)
 
 
 def test_keys_that_are_the_text_of_an_option(tmp_path):
-    rows = [{"item": i, "prediction": "A", "A": a, "B": b, "answer": key} for i, (a, b, key) in enumerate(
-        [("red", "blue", "red"), ("y", "x", "x"), ("x", "x", "x"), ("B", "A", "B"), ("red", "blue", "green")])]  # fmt: skip
+    facts = [("red", "blue", "red"), ("y", "x", "x"), ("x", "x", "x"), ("B", "A", "B"), ("red", "blue", "green")]
+    rows = [{"item": i, "prediction": "A", "A": a, "B": b, "answer": key} for i, (a, b, key) in enumerate(facts)]
     runs = read_table(DataParams(table=write(tmp_path / "t.csv", rows)))
     assert runs.items["key"].tolist() == ["A", "B", "X", "B", "green"]
     assert runs.coverage.set_index("reason").at["keys are the text of an option; its letter is taken", "n"] == 2
+
+
+def test_row_without_model(tmp_path):
+    rows = [{"item": 1, "model": "m", "prediction": "A"}, {"item": 1, "model": " ", "prediction": "A"}]
+    with pytest.raises(AuditError, match=r"t.csv, row 3: a row without model"):
+        read_table(DataParams(table=write(tmp_path / "t.csv", rows)))
 
 
 def test_large_repeat_numbers(tmp_path):

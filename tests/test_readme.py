@@ -73,8 +73,5 @@ def test_python_block(monkeypatch, tmp_path):
     [code] = _blocks("python")
     monkeypatch.chdir(Path(__file__).resolve().parents[1])
     names: dict = {}
-    exec(
-        code.replace('read_pool("params/tinysee.yaml")', f'read_pool("params/tinysee.yaml", outputs=r"{tmp_path}")'),
-        names,
-    )
+    exec(code.replace('tinysee.yaml")', f'tinysee.yaml", outputs=r"{tmp_path}")'), names)
     assert len(names["a"].findings) and names["a"].item("268").item == "268"

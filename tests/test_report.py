@@ -20,12 +20,14 @@ from auditlib.lookup import pool_range
 from auditlib.numerals import percent, points, pp, span
 from auditlib.outputs import load_audit
 from auditlib.paths import RunPaths
-from auditlib.report import write_report
+from auditlib.report import flags, write_report
 from auditlib.report.content import content
 from auditlib.report.flagged import flagged_text, write_flagged
 from auditlib.report.index import summary, write_index
+from auditlib.report.known import known
 from auditlib.stats.multiplicity import holm
 from auditlib.summary import headline_row
+from auditlib.tables import TABLES
 
 SECTIONS = ["headline", "findings", "next", "checks", "coverage", "methods", "reproduce", "use"]
 
@@ -121,7 +123,7 @@ def test_without_a_blind_run_the_first_page_says_so_and_how_to_get_one():
     text = section("noblind", "headline")
     assert "No run without the image" in text and "_blind" in text and "auditlib run" in text
     assert "consensus error" in text
-    assert "gain" not in page("noblind").ids and "no gain from the image" not in page("noblind").text
+    assert "gain" not in page("noblind").ids and "zero gain from the image" not in page("noblind").text
     assert "Make the blind run" in section("noblind", "next")
 
 
@@ -143,7 +145,79 @@ def test_four_option_items_carry_none():
 
 def test_tinysee_advice_names_the_planted_items():
     text = section("tinysee", "next")
-    assert "17, 32, 76" in text and "8 unanimous candidates" in text and "16 items" in text and "9 items" in text
+    assert "17, 32, 76" in text and "8 unanimous candidates" in text and "9 items" in text
+    assert "Rewrite or replace what needs no image: 15 items" in text
+    assert "Review key and image of 1 item answered without the image but missed with it" in text
+
+
+def test_what_needs_no_image_is_right_with_and_without_it_by_three_models():
+    audit = embedded_audit("tinysee")
+    counts = audit.counts[audit.counts["arm"] == audit.arm].set_index("item")
+    needless, missed = flags.solved_blind(audit)
+    every = counts["B"] == counts["n"] * counts["R"]
+    assert set(needless["item"]) == set(counts.index[every & (counts["F"] == counts["B"])]) and len(needless) == 15
+    assert set(missed["item"]) == set(counts.index[every & (counts["F"] < counts["B"])]) == {"101"}
+    assert [len(part) for part in flags.solved_blind(audit, 5)] == [0, 0]
+
+
+def test_steps_that_cannot_be_taken_are_one_closing_paragraph():
+    audit, paths = embedded_audit("hallusionbench_replica"), written("hallusion")
+    blocks = next(s for s in content(load_audit(paths), paths)["sections"] if s["id"] == "next")["blocks"]
+    steps = _words([b for b in blocks if b["kind"] == "list"])
+    closing = _words([b for b in blocks if b["kind"] == "p"])
+    assert "ot run" not in steps and "needs no image" not in steps
+    assert "items need no image is not judged: items lie outside the calibrated range" in closing
+    idle = audit.detectors.loc[audit.detectors["state"] != "run", "detector"]
+    assert len(idle) == 4 and all(d.replace("_", " ") in closing for d in idle)
+
+
+@pytest.mark.parametrize("name", ["tinysee", "hallusion", "full"])
+def test_counts_of_flagged_items_agree_everywhere(name):
+    """Table, text and flagged.md count what the headline arm says, and detectors.csv says the same."""
+    paths = written(name)
+    audit = load_audit(paths)
+    table = TABLES["detectors"].build(audit).set_index("detector")
+    states = audit.detectors.set_index("detector")
+    columns = ["flagged", "high", "medium", "low", "info"]
+    assert (table.loc[states.index, columns] == states[columns]).all(axis=None)
+    assert flags.severities(audit) == audit.steps["severities"]
+    serious = flags.flagged(audit)
+    serious = set(serious.loc[serious["severity"] != "info", "item"])
+    assert len(re.findall(r"^#### Item", flagged_text(audit), re.MULTILINE)) == len(serious)
+    for detector in flags.detectors_with_findings(audit):
+        assert flags.flagged(audit, detector)["item"].nunique() == table.loc[detector, "flagged"]
+
+
+def test_an_arm_without_flags_does_not_fall_back_on_another():
+    audit = demo()
+    second = audit.findings["detector"].eq("visual_dependency") & audit.findings["arm"].ne(audit.arm)
+    mine = audit.findings["detector"].eq("visual_dependency") & ~second
+    assert second.any() and mine.any()
+    audit = dataclasses.replace(audit, findings=audit.findings.assign(flag=second))
+    assert not len(flags.flagged(audit)) and "Nothing to review" in flagged_text(audit)
+
+
+def test_flagged_list_shows_answers_where_items_have_no_letters():
+    text = flagged_text(embedded_audit("hallusionbench_replica"))
+    assert "| model | run | answer | reply |" in text and "| letter |" not in text
+    assert "| gpt-5-nano | full | yes |" in text and "(exact_yesno)" not in text
+
+
+def test_equal_ends_are_one_number_and_fewer_models_tie_more_often():
+    text = section("hallusion", "headline")
+    assert "one model left out: +3.1 pp" in text and "the excess +3.1 pp. Fewer models tie more often" in text
+    assert "smaller pools" not in text
+
+
+def test_published_rows_say_by_which_rule_they_are_met():
+    row = {"name": "a", "published": "1", "tolerance": "0", "exact": "1", "monte_carlo": "", "seeds": "",
+           "kind": "split halves", "met": "yes", "rule": "inside the central 95% of split seeds, 0.70 to 1.62"}  # fmt: skip
+    paths = saved(demo(), scratch() / "published")
+    for columns in (list(row), [c for c in row if c != "rule"]):
+        pd.DataFrame([row])[columns].to_csv(paths.folder / "published.csv", index=False)
+        text = _words(known(demo(), paths))
+        assert "1 of 1 rows are met" in text and "need not equal the published value" in text
+        assert (row["rule"] in text) == ("rule" in columns)
 
 
 def test_tinysee_known_answers():

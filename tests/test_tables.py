@@ -125,6 +125,19 @@ def test_extraction_counts_every_reply_once():
     assert lost["Model-C", "blind"] == round(row["estimate"] * row["n"])
 
 
+def test_unread_yes_and_no_are_abstentions():
+    """The replica holds 916 replies without yes or no, and 4790 with one."""
+    table = build("extraction", embedded_audit("hallusionbench_replica"))
+    assert table.groupby(["read", "rule"])["replies"].sum().to_dict() == {
+        ("abstention", "yesno:no-yesno"): 916, ("read", "yesno:leading"): 4790,
+    }  # fmt: skip
+
+
+def test_ranges_with_equal_ends_are_one_number():
+    assert table_formats.spread(0.2571, 0.2574) == "25.7" and table_formats.spread(0.1, 0.2) == "10.0 to 20.0"
+    assert table_formats.spread(np.nan, np.nan) == "–"
+
+
 def test_flagged_items_come_once_worst_first():
     audit = demo(design=True)
     table = flagged(audit, None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from auditlib.figures.style import ARM_NAMES, arm_name
-from auditlib.numerals import count, interval, number, p_says, percent, points, span
+from auditlib.numerals import count, interval, number, p_says, percent, points
+from auditlib.table_formats import spread
 
 
 def _arm(frame: pd.DataFrame) -> str:
@@ -43,14 +44,16 @@ def _method(name: str) -> str:
 def no_gain(frame: pd.DataFrame) -> str:
     n, last = frame["n"].sum(), frame["level"].max()
     none, every = frame.loc[frame["level"] == 0, "n"].sum(), frame.loc[frame["level"] == last, "n"].sum()
-    return (f"The {count(n)} zero-gain items by the number of models that are right, in both runs alike. "
+    return (f"Zero-gain items ({count(n)}) by the number of models that are right, in both runs alike. "
             f"On {count(none)} every model is wrong both ways, which is shared failure; on {count(every)} every model "
             "is right without the image.")  # fmt: skip
 
 
 def excess_composition(frame: pd.DataFrame) -> str:
     top = frame.loc[frame["excess"].idxmax()]
-    where = " inside the official categories" if frame["null_kind"].iloc[0] == "within" else ""
+    where = (
+        " inside the official categories" if frame["null_kind"].iloc[0] == "within" else " over all items (pooled null)"
+    )
     return ("Share of items in each tie F = B = k (bars) against the share expected if full and blind runs were not "
             f"linked item by item{where} (lines). The largest surplus, {points(top['excess'])}, is at k = "
             f"{top['level']}; all levels together make {points(frame['excess'].sum())}.")  # fmt: skip
@@ -108,7 +111,7 @@ def bounds(frame: pd.DataFrame) -> str:
     if len(zero):
         r = zero.iloc[0]
         tail = f" Zero gain: {percent(r['wrong'])}, attainable {interval(r['bound_low'], r['bound_high'])}%"
-        tail += f", pools {span(r['pool_low'], r['pool_high'])}%." if pd.notna(r["pool_low"]) else "."
+        tail += f", one model left out {spread(r['pool_low'], r['pool_high'])}%." if pd.notna(r["pool_low"]) else "."
     return (f"Each share with abstentions counted wrong (dots; {_arm(frame)}), the range that real answers in their "
             "place could give (pale bars), and the range over pools with one model left out "
             f"(lines).{tail}")  # fmt: skip
@@ -121,7 +124,7 @@ def pool_size(frame: pd.DataFrame) -> str:
     a, b = raw.iloc[0], raw.iloc[-1]
     c, d = excess.iloc[0], excess.iloc[-1]
     return (f"Median over subsets of models, with the range. From {a['models']} to {b['models']} models the raw share "
-            f"goes from {percent(a['estimate'])} to {percent(b['estimate'])} and the excess from "
+            f"goes from {percent(a['estimate'])} to {percent(b['estimate'])} and the excess (pooled null) from "
             f"{points(c['estimate'])} to {points(d['estimate'])}: neither is a property of the benchmark "
             "alone.")  # fmt: skip
 

@@ -243,8 +243,9 @@ def _json(path: Path, *, lines: bool) -> pd.DataFrame:
             f"not readable as JSON ({e.msg})", file=path, row=where, mend="write the file again; it may be truncated"
         ) from None
     except (RecursionError, ValueError) as e:
-        what = "brackets are nested too deeply" if isinstance(e, RecursionError) else "a number has too many digits"
-        mend = "write the file again; numbers this long must be text"
+        deep = isinstance(e, RecursionError)
+        what = "brackets are nested too deeply" if deep else "a number has too many digits"
+        mend = "write the file again; it may be damaged" if deep else "write numbers this long as text"
         raise AuditError(f"not readable as JSON ({what})", file=path, mend=mend) from None
     if isinstance(data, dict) and data and all(isinstance(v, (dict, list)) for v in data.values()):
         try:

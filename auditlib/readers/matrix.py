@@ -187,7 +187,7 @@ def _joined(
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Item facts by id; matrix items without a row stay and are reported, with the prefixes they seem to have."""
     assert data.items is not None
-    known = table.read_items(data.items, data.item_columns)
+    known, rows = table.items_file(data.items, data.item_columns)
     here = facts["item"].isin(known["item"])
     if not here.any():
         examples = f"matrix: {facts['item'].iloc[0]!r}, items: {known['item'].iloc[0]!r}"
@@ -197,7 +197,10 @@ def _joined(
             mend=f"map the right id column ({examples})",
         )
     run, source = path.name, data.items.name
-    coverage = [frames.coverage_row("joined", n=int(here.sum()), run=run, reason=f"items with facts in {source}")]
+    coverage = [
+        frames.coverage_row("joined", n=int(here.sum()), run=run, reason=f"items with facts in {source}"),
+        *rows,
+    ]
     lost = facts.loc[~here, "item"]
     for prefix, group in lost.groupby(lost.str.extract(r"^(<[^>]*>|[^\W\d_]*)", expand=False)):
         reason = f"items that start with {prefix!r} have no row in {source}; list the prefix if it is a condition"

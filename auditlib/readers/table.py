@@ -80,6 +80,9 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = (), judge: str | No
         )
     table["item"] = _ids(table, path)
     table["model"] = table["model"].str.strip() if "model" in table.columns else path.name.split(".")[0]
+    if (table["model"] == "").any():
+        row = int((table["model"] == "").idxmax()) + 2
+        raise AuditError("a row without model", file=path, row=row, mend="name the model, or remove the row")
     table["condition"], coverage = table_checks.conditions(table, data.condition, data.prefixes, path)
     table["sample"] = table_checks.samples(table, path)
     table, rows = table_checks.without_excluded(table, exclude, path)
@@ -126,7 +129,14 @@ def read_items(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     AuditError
         Two rows of one item disagree in a mapped column.
     """
-    return _typed(_item_file(path, columns))
+    return items_file(path, columns)[0]
+
+
+def items_file(path: Path, columns: Mapping[str, str]) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """:func:`read_items` with the coverage rows on what was read differently from what is written."""
+    facts = _item_file(path, columns)
+    items = _typed(facts)
+    return items, _text_keys(facts, items, path)
 
 
 def _item_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:

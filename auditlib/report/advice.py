@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from auditlib import lookup
+from auditlib.figures.pipeline import plural
 from auditlib.lookup import one, pool_range
-from auditlib.numerals import NONE, count, interval, p_says, percent, points, pp, span
+from auditlib.numerals import NONE, count, interval, p_says, percent, points, pp
 from auditlib.report import flags
-from auditlib.report.blocks import Run, Section, b, code, link, p, section, ul
+from auditlib.report.blocks import Block, Run, Section, b, code, link, p, section, ul
 from auditlib.report.findings import first_to_review
 from auditlib.report.opening import outside_range
 from auditlib.summary import headline_row
+from auditlib.table_formats import spread
 
 #: below this many models a share is more the pool's than the benchmark's
 FEW_MODELS = 5
+#: below this many models, all of them guess right without the image too often
+ENOUGH = 3
 #: a model whose blind replies are unusable this often shapes the categories
 MUCH = 0.2
 
@@ -31,7 +35,26 @@ def advice(audit: Any, command: str) -> Section:
     if not steps:
         steps = [["Nothing in these runs asks for a step."]]
     return section("next", "What to do next", p("In this order. Each step follows from a number in this report."),
-                   ul(steps, ordered=True), first_to_review(audit))  # fmt: skip
+                   ul(steps, ordered=True), _closing(audit), first_to_review(audit))  # fmt: skip
+
+
+def _closing(audit: Any) -> Block | None:
+    """What asks for nothing here, in one paragraph: detectors that were not run, steps that were not judged."""
+    idle = audit.detectors[audit.detectors["state"] != "run"]
+    # without a blind run the step that asks for one says so already
+    idle = idle[idle["detector"].ne("visual_dependency") | audit.has_blind]
+    said = []
+    if len(idle):
+        each = [f"{d.replace('_', ' ')} ({r})" for d, r in zip(idle["detector"], idle["reason"])]
+        said.append(f"Not run: {'; '.join(each)}.")
+    counted = audit.counts[audit.counts["arm"] == audit.arm] if audit.counts is not None else []
+    if len(counted) and outside_range(audit):
+        said.append("Which items need no image is not judged: items lie outside the calibrated range.")
+    elif len(counted) and counted["n"].max() < ENOUGH:
+        n = int(counted["n"].max())
+        said.append(f"Which items need no image is not judged: {plural(n, 'model')} {'is' if n == 1 else 'are'} "
+                    f"counted, and {ENOUGH} are needed.")  # fmt: skip
+    return p(" ".join(said)) if said else None
 
 
 def _mend(audit: Any) -> list[list[Run]]:
@@ -60,22 +83,27 @@ def _review(audit: Any) -> list[list[Run]]:
     unanimous, high = flags.tier(audit, "unanimous"), flags.tier(audit, "high")
     if len(unanimous) or len(high):
         strong = unanimous[unanimous["voters"] >= 3]
-        first = f"Review {count(len(unanimous))} unanimous candidates first" if len(unanimous) else "Review"
-        then = (
-            f"{', then' if len(unanimous) else ''} {count(len(high))} items on which no vote is the key"
-            if len(high)
+        first = f"Review {plural(len(unanimous), 'unanimous candidate')} first" if len(unanimous) else "Review"
+        then = f"{', then' if len(unanimous) else ''} {_items(high)} on which no vote is the key" if len(high) else ""
+        voters = (
+            f" {count(len(strong))} of the unanimous ones {'has' if len(strong) == 1 else 'have'} three voters or more."
+            if len(unanimous)
             else ""
         )
-        voters = f" {count(len(strong))} of the unanimous ones have three voters or more." if len(unanimous) else ""
         out.append([b(f"{first}{then}. "), f"Start with {flags.ids([*strong['item'], *high['item']])}.{voters} A "
                                            "person who "
                     "sees the image decides; agreement of models does not, because their mistakes are correlated",
                     _same(audit), ". Votes and options are in ", link("flagged.md"), "."])  # fmt: skip
-    solved = flags.solved_blind(audit)
-    if len(solved):
-        out.append([b(f"Rewrite or replace what needs no image: {_items(solved['item'])}. "), "Every model answers "
-                                                                                              "them "
-                    f"without it: {flags.ids(solved['item'])}."])  # fmt: skip
+    if outside_range(audit):
+        return out
+    needless, missed = flags.solved_blind(audit, ENOUGH)
+    if len(missed):
+        out.append([b(f"Review key and image of {_items(missed)} answered without the image but missed with it. "),
+                    "Every model gives the key without the image, and not every model with it: "
+                    f"{flags.ids(missed['item'])}."])  # fmt: skip
+    if len(needless):
+        out.append([b(f"Rewrite or replace what needs no image: {_items(needless)}. "), "Every model is right with "
+                    f"the image and without it: {flags.ids(needless['item'])}."])  # fmt: skip
     return out
 
 
@@ -85,8 +113,8 @@ def _same(audit: Any) -> str:
     if not len(table):
         return ""
     return (f" (two models that are both wrong here choose the same wrong option in "
-            f"{span(table['estimate'].min(), table['estimate'].max())}% of cases, against "
-            f"{span(table['null'].min(), table['null'].max())}% when shuffled)")  # fmt: skip
+            f"{spread(table['estimate'].min(), table['estimate'].max())}% of cases, against "
+            f"{spread(table['null'].min(), table['null'].max())}% when shuffled)")  # fmt: skip
 
 
 def _quote(audit: Any) -> list[list[Run]]:
@@ -97,11 +125,11 @@ def _quote(audit: Any) -> list[list[Run]]:
         return [[b("Do not quote the excess as a finding. "), "Items lie outside the calibrated range; say so "
                                                               "wherever a "
                  "number of this report is used."]]  # fmt: skip
-    ends = span(*pool_range(audit.statistics, "zero_gain_share", "excess", arm=audit.arm, policy="wrong",
+    ends = spread(*pool_range(audit.statistics, "zero_gain_share", "excess", arm=audit.arm, policy="wrong",
                             null_kind=r["null_kind"]), pp)  # fmt: skip
-    pools = f", {ends} pp over the smaller pools" if ends != NONE else ""
+    pools = f", {ends} pp with one model left out (fewer models tie more often)" if ends != NONE else ""
     ci = interval(r["excess_low"], r["excess_high"], pp)
-    where = "within categories" if r["null_kind"] == "within" else "pooled, no categories known"
+    where = "within official categories" if r["null_kind"] == "within" else "pooled, no official categories known"
     return [[b("Quote the excess, not the share: "), f"{points(r['excess'])} {where}"
              f"{' ' + ci if ci != NONE else ', no interval'}, {p_says(r['p'])}{pools}; name the models with "
              "it."]]  # fmt: skip
@@ -124,9 +152,6 @@ def _pool(audit: Any, command: str) -> list[list[Run]]:
                                                          "items "
                     "looks like item-level ties: name their column as ", code("stratum"), " in the "
                                                                                           "params."])  # fmt: skip
-    for d in audit.detectors[audit.detectors["state"] != "run"].itertuples():
-        if d.detector != "visual_dependency" or audit.has_blind:
-            out.append([b(f"{flags.WORDS.get(d.detector, d.detector)}: not run. "), f"{str(d.reason).capitalize()}."])
     return out
 
 
@@ -136,13 +161,13 @@ def _scoring(audit: Any) -> list[list[Run]]:
     lost = lost[lost["estimate"] >= MUCH]
     if len(lost):
         who = "; ".join(f"{m} {percent(e)}" for m, e in zip(lost["models"], lost["estimate"]))
-        out.append([b("Look at models that do not answer without the image: "), f"{who} of the blind replies name "
-                                                                                "no option. "
+        out.append([b("Look at models that do not answer without the image: "), f"{who} of the blind replies hold "
+                                                                                "no answer. "
                     "They count as wrong, which makes items look visually dependent: compare the pool without "
                     "them."])  # fmt: skip
     n = sum(v for k, v in verdict_sources(audit).items() if k in ("random_fill", "cache_stale"))
     if n:
-        out.append([b("Judge again. "), f"{count(n)} verdicts were filled at random or come from a stale cache. "
+        out.append([b("Judge again. "), f"{plural(n, 'verdict')} filled at random or from a stale cache. "
                                         "They count "
                     "as abstentions here, but the toolkit’s own scores hold them."])  # fmt: skip
     changed = one(s, "category_changed")
@@ -167,5 +192,4 @@ def verdict_sources(audit: Any) -> dict[str, int]:
 
 
 def _items(items: Any) -> str:
-    n = len(items)
-    return f"{count(n)} item{'' if n == 1 else 's'}"
+    return plural(len(items), "item")

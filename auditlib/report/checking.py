@@ -9,12 +9,14 @@ import pandas as pd
 
 from auditlib import lookup
 from auditlib.extract import RULES
-from auditlib.frames import ABSTENTION
+from auditlib.figures.pipeline import plural
+from auditlib.flagged_rows import was_read
 from auditlib.lookup import one, value
-from auditlib.numerals import count, p_says, percent, span
+from auditlib.numerals import count, p_says, percent
 from auditlib.report.advice import verdict_sources
 from auditlib.report.blocks import Block, Run, Section, b, p, section, table, ul
 from auditlib.summary import headline_row
+from auditlib.table_formats import spread
 
 SOURCES = {
     "regex": "matched by the toolkit without a model",
@@ -81,7 +83,7 @@ def _blind_accuracy(audit: Any) -> str:
         return ""
     chance = _chance(audit)
     against = f"; a guess among the options shown is right on {percent(chance)}" if chance else ""
-    return f"Blind accuracy is {span(table_['estimate'].min(), table_['estimate'].max())}% over the models{against}. "
+    return f"Blind accuracy is {spread(table_['estimate'].min(), table_['estimate'].max())}% over the models{against}. "
 
 
 def _chance(audit: Any) -> float:
@@ -102,13 +104,14 @@ def _extraction(audit: Any) -> list[Run]:
     who = table_[table_["n"] > 0].sort_values("n", ascending=False, kind="stable")
     clean = len(table_) - len(who)
     text = (
-        f"Judge and parser score {count(total)} model-item pairs differently: "
+        f"Judge and parser score {plural(total, 'model-item pair')} differently: "
         + ", ".join(f"{m} {count(n)}" for m, n in zip(who["models"], who["n"]))
         + (f"; {count(clean)} of {count(len(table_))} models have none. " if clean else ". ")
     )
     changed = one(audit.statistics, "category_changed")
     if changed is not None:
-        text += f"{count(changed['n'])} items ({percent(changed['estimate'])}) change category. "
+        text += f"{count(changed['n'])} of {plural(len(audit.items), 'item')} change category "
+        text += f"with the arm ({percent(changed['estimate'])}). "
     others = [a for a in lookup.arms(audit) if a != audit.arm]
     mine = headline_row(audit)
     for arm in others if mine is not None else []:
@@ -174,15 +177,15 @@ def _one_scalar(audit: Any) -> list[Run]:
         return [head, "There is no headline number to take apart."]
     parts = lookup.rows(audit.statistics, "zero_gain_composition", arm=audit.arm, null_kind=r["null_kind"])
     parts = parts.assign(k=parts["level"].astype(int)).sort_values("k")
+    where = "null within official categories" if r["null_kind"] == "within" else "pooled null"
     said = "; ".join(
-        f"{k} right: {count(n)} items ({percent(e)}, expected {percent(x)})"
+        f"{k} right: {plural(n, 'item')} ({percent(e)}, expected {percent(x)})"
         for k, n, e, x in zip(parts["k"], parts["n"], parts["estimate"], parts["null"])
     )
     return [
         head,
-        "The headline is broken down by category, by smaller pools and by how many models are right both "
-        "ways: "
-        f"{said}.",
+        "The headline is broken down by official category, by pools with one model left out and by how many models "
+        f"are right both ways ({where}): {said}.",
     ]
 
 
@@ -199,10 +202,7 @@ def _rules(audit: Any) -> Block | None:
     if replies is None or not len(replies) or "rule" not in replies:
         return None
     rule = replies["rule"].astype(object).where(replies["rule"].notna(), replies["status"].astype(object))
-    letter = replies["letter"].astype(object)
-    unread = letter.isna() | letter.eq(ABSTENTION)
-    if "answer" in replies:
-        unread &= replies["answer"].isna() | replies["answer"].astype(object).eq("")
+    unread = ~was_read(replies)
     told = dict(RULES)
     sizes = rule.groupby([unread, rule]).size().reset_index(name="n")
     sizes.columns = ["unread", "rule", "n"]
@@ -242,5 +242,5 @@ def _halves(audit: Any) -> Block | None:
         f"differs by {percent(row['estimate']).rstrip('%')} pp (median); halves of a table drawn from the "
         "fitted law "
         f"would differ by {percent(value(row, 'null')).rstrip('%')} pp "
-        f"({span(row['low'], row['high'])} in 95% of cases).",
+        f"({spread(row['low'], row['high'])} in 95% of cases).",
     )

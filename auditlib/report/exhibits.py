@@ -24,8 +24,8 @@ SHELVES = (
      "belongs to which blind result.",
      ("fig2a_full_vs_blind", "fig2b_null", "fig2c_no_gain", "excess_composition", "pool_size", "bounds"),
      ("table2_pools", "composition", "categories")),
-    ("strata", "Official categories", "The headline permutes inside the benchmark’s official categories. A category "
-     "under 50 items has a wide interval or none; q is adjusted over the categories.",
+    ("strata", "Official categories", "The headline permutes inside the benchmark’s official categories. An official "
+     "category under 50 items has a wide interval or none; q is adjusted over them.",
      ("fig3a_strata_excess", "fig3b_strata_unanimous"), ("strata",)),
     ("scoring", "Judge and parser", "The same replies scored twice: by the judge, and by reading the answer out of the "
      "text with no model in the loop. What both arms show does not hang on the judge.",
@@ -44,6 +44,8 @@ def evidence(built: Mapping[str, pd.DataFrame | str], paths: RunPaths) -> list[S
     drawn = saved_figures(paths)
     out = [section("pipeline", "The audit, step by step", shelf(drawn, ("fig1_pipeline",)), _no_figures(drawn))]
     for name, title, words, pictures, tables in SHELVES:
+        if name == "scoring" and alike(built):
+            pictures = tuple(f for f in pictures if f not in ("fig4b_disagreements", "arm_flow"))
         blocks = [shelf(drawn, pictures), *(made(built, t) for t in tables)]
         if any(blocks):
             out.append(section(name, title, p(words, role="intro"), *blocks))
@@ -94,7 +96,15 @@ def made(built: Mapping[str, pd.DataFrame | str], name: str) -> Block | None:
     t, frame = TABLES[name], built[name]
     if isinstance(frame, str) or not len(frame):
         return None
+    if name == "disagreement" and alike(built):
+        return p("Judge and parser score every reply of every model alike.")
     return block_of(name, t.title, frame, t.columns, t.note)
+
+
+def alike(built: Mapping[str, pd.DataFrame | str]) -> bool:
+    """Whether judge and parser never differ, so that their figures and tables would hold zeros only."""
+    frame = built["disagreement"]
+    return not isinstance(frame, str) and not frame["all"].sum()
 
 
 def block_of(name: str, title: str, frame: pd.DataFrame, columns: tuple[Any, ...], note: str = "") -> Block:

@@ -55,7 +55,15 @@ def _detector(audit: Any, name: str) -> list[Block]:
         row = [flags.shortened(r.item, 40), f.get("stratum", ""), r.severity, number(r.score, 2),
                flags.shortened(f.get("question", ""), 90), flags.shortened(r.message, 140)]  # fmt: skip
         rows.append([*row, cast.get(r.item, "")] if with_votes else row)
-    head = ["Item", "Official category", "Severity", "Score", "Question", "What was found", *(["Votes"] if with_votes else [])]
+    head = [
+        "Item",
+        "Official category",
+        "Severity",
+        "Score",
+        "Question",
+        "What was found",
+        *(["Votes"] if with_votes else []),
+    ]
     total = serious["item"].nunique()
     more = ""
     left_out = total - shown["item"].nunique()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from auditlib.figures.pipeline import plural
 from auditlib.numerals import count, general, percent
 from auditlib.paths import RunPaths
 from auditlib.report.blocks import Block, Section, b, h3, p, section, table
@@ -50,10 +51,8 @@ def _truth(frame: pd.DataFrame) -> list[Block]:
         p(
             "Defects were planted in this benchmark, so what the audit should find is known. ",
             b(
-                f"It finds {count(found)} of {count(items)} planted defects, and flags {count(also)} other items on "
-                "the "
-                "same "
-                "grounds."
+                f"It finds {count(found)} of {plural(items, 'planted defect')}, and flags "
+                f"{plural(also, 'other item')} on the same grounds."
             ),
             " A pool that plants its own defects shows that detectors work, not how often they are right elsewhere.",
         ),
@@ -70,6 +69,7 @@ def _truth(frame: pd.DataFrame) -> list[Block]:
 
 
 def _published(frame: pd.DataFrame) -> list[Block]:
+    ruled = "rule" in frame
     claims = frame[frame["kind"] != "information"]
     met = int(claims["met"].eq("yes").sum())
     missed = claims.loc[claims["met"] != "yes", "name"].tolist()
@@ -83,6 +83,7 @@ def _published(frame: pd.DataFrame) -> list[Block]:
             _num(r.monte_carlo),
             r.seeds,
             "–" if r.kind == "information" else r.met,
+            *([r.rule] if ruled else []),
         ]
         for r in frame.rename(columns={"name": "name_"}).itertuples()
     ]
@@ -92,19 +93,31 @@ def _published(frame: pd.DataFrame) -> list[Block]:
             "This pool is a synthetic replica: no model was run, items and replies are invented so that the counts "
             "behind a "
             "published audit come out again. ",
-            b(f"{met} of {len(claims)} published numbers are met."),
+            b(f"{met} of {len(claims)} rows are met{', each by the rule that stands in it' if ruled else ''}."),
             tail,
+            " A split-half row is met when its median lies where random halvings put it; it need not equal the "
+            "published value."
+            if frame["kind"].eq("split halves").any()
+            else "",
         ),
         table(
             "",
             "Published and computed",
-            ["Quantity", "Published", "Tolerance", "Exact", "Monte Carlo", "Seeds that print it", "Met"],
-            [True, False, False, False, False, False, True],
+            [
+                "Quantity",
+                "Published",
+                "Tolerance",
+                "Exact",
+                "Monte Carlo",
+                "Seeds that print it",
+                "Met",
+                *(["Rule"] if ruled else []),
+            ],
+            [True, False, False, False, False, False, True, *([True] if ruled else [])],
             rows,
-            note="Monte Carlo: random tables with this run’s own seeds; such rows are met when the difference to the "
-            "exact value is within four standard errors. Seeds that print it: how many of 21 seeds round to the "
-            "published value. – : for information. published.csv beside this report.",
-            widths=[1, 0, 0, 0, 0, 0, 0],
+            note="Monte Carlo: random tables with this run’s own seeds. Seeds that print it: how many of 21 seeds "
+            "round to the published value. – : for information. published.csv beside this report.",
+            widths=[3, 0, 0, 0, 0, 0, 0, *([2] if ruled else [])],
         ),
     ]
 
@@ -121,7 +134,7 @@ def coverage(audit: Any, built: dict[str, Any]) -> Section:
     table_ = audit.coverage
     warned = table_[table_["what"].isin(["warning", "conflict", "excluded", "unreadable"])]
     first = (
-        f"{count(len(warned))} rows are warnings, conflicts or exclusions."
+        f"{plural(len(warned), 'row')} with a warning, a conflict or an exclusion."
         if len(warned)
         else "Nothing was excluded and no run gave rise to a warning."
     )

@@ -30,13 +30,13 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     ("p value", "One-sided. Exact, by rook polynomials, where the region is a union of disjoint blocks and the pool "
                 "small "
      "enough; otherwise the normal tail of the closed-form mean and variance. Random tables stand beside it with "
-     "(g + 1)/(N + 1)."),
+     "(g + 1)/(N + 1). p is of the upper tail (more items than chance); p_lower in statistics.csv is the other tail."),
     ("Intervals", "Wilson 95% for shares. Excess: bootstrap over items (over images or clusters where they are "
                   "known), with "
      "the null computed again in every draw; strata under 50 items have their own interval or none."),
-    ("Multiplicity", "Categories of one metric and arm: Benjamini-Hochberg q. Headline p over all pools of a run: "
-                     "Holm, in "
-     "the index page. Smaller pools, second arms and split halves are sensitivity rows and have no q."),
+    ("Multiplicity", "Official categories of one metric and arm: Benjamini-Hochberg q. Headline p over all pools "
+                     "of a run: Holm, in "
+     "the index page. Pools with one model left out, second arms and split halves are sensitivity rows and have no q."),
     ("Votes against the key", "Letters of the full runs, Z left out, two votes at least. Unanimous: all votes are "
                               "one same "
      "option that is not the key. High: no vote is the key. Medium: two thirds agree on one such option. The number of "
@@ -53,7 +53,7 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
 
 LIMITS: tuple[tuple[str, str], ...] = (
     ("Model pool", "A pool fixes the direction of a signal, not its size: shares and excess move with the number and "
-     "families of models. Ranges over smaller pools are printed for that reason."),
+     "families of models. Ranges with one model left out are printed for that reason."),
     ("Mechanism", "The excess says that ties occur beyond arithmetic. It does not tell language priors from option "
      "statistics or contamination."),
     ("Correlated errors", "Models share mistakes. Unanimity ranks items for people; it does not measure an error "

@@ -63,7 +63,7 @@ def _scope(audit: Any) -> Block:
 def _cautions(audit: Any, r: pd.Series | None, command: str) -> list[Block]:
     out = []
     if audit.steps["limit"]:
-        out.append(callout(b("A quick look. "), f"Only the first {plural(audit.steps['limit'])} {'was' if audit.steps['limit'] == 1 else 'were'} read; these "
+        out.append(callout(b("A quick look. "), f"Only the first {plural(audit.steps['limit'])} went in; these "
                            "numbers are no audit of the benchmark.", tone="warn"))  # fmt: skip
     if not audit.has_blind:
         out += no_blind(audit, command)
@@ -209,13 +209,13 @@ def _between(s: pd.DataFrame, r: pd.Series, arm: str) -> list[str]:
     pooled = one(s, "zero_gain_share", null_kind="pooled", **keys)
     gap = one(s, "zero_gain_between_strata", **keys)
     if r["null_kind"] == "pooled":
-        return ["The pool has no official categories, so the null is the pooled one: differences in difficulty between kinds of "
-                "items, if there are any, are part of the excess. "]  # fmt: skip
+        return ["The pool has no official categories, so the null is the pooled one: differences in difficulty between "
+                "kinds of items, if there are any, are part of the excess. "]  # fmt: skip
     if pooled is None or gap is None:
         return []
     return [f"Shuffled over all items the excess would be {points(pooled['excess'])}{_bracket(pooled)} "
-            f"({p_says(pooled['p'])}); {points(gap['estimate'])} of it lies between official categories of different difficulty "
-            "and says nothing about single items. "]  # fmt: skip
+            f"({p_says(pooled['p'])}); {points(gap['estimate'])} of it lies between official categories of "
+            "different difficulty and says nothing about single items. "]  # fmt: skip
 
 
 def _smaller(s: pd.DataFrame, r: pd.Series, arm: str) -> list[str]:

@@ -6,6 +6,7 @@ import json
 from pathlib import PurePath
 from typing import Any
 
+from auditlib.figures.pipeline import plural
 from auditlib.freshness import PACKAGES, flat
 from auditlib.params import DATA_PATHS
 from auditlib.paths import RunPaths
@@ -103,7 +104,7 @@ def _manifest(m: dict[str, Any]) -> list[Block]:
     named = [f"{n} {versions[n]}" for n in ("python", *PACKAGES) if n in versions]
     inputs = m.get("inputs", {})
     facts = [
-        ["inputs", f"{len(inputs)} files, each with its SHA-256 in manifest.json"],
+        ["inputs", f"{plural(len(inputs), 'file')}, each with its SHA-256 in manifest.json"],
         ["judge", str(m.get("judge") or "none named")],
         ["seed", f"{m.get('seeds', {}).get('run', '')}; {m.get('seeds', {}).get('rule', '')}"],
         ["commit", commit],
