@@ -11,10 +11,11 @@ import pandas as pd
 
 from auditlib.align import align
 from auditlib.errors import AuditError
-from auditlib.frames import LETTERS, MISSING, Runs, coverage_row, frame, letter_codes
+from auditlib.frames import LETTERS, Runs, coverage_row, frame
 from auditlib.params import Params, load_params
 from auditlib.paths import resolve
 from auditlib.pool import Arm, Pool
+from auditlib.scoring import Cells, exact_arm, judged_arm, yesno_arm
 
 
 def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", benchmark: str | None = None) -> Pool:
@@ -68,19 +69,19 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     unclosed = responses["rule"].astype(str).str.contains("truncated", na=False) & responses["status"].eq("ok")
     responses.loc[unclosed, "status"] = "truncated"
     judgements = runs.judgements[runs.judgements["model"].isin(models["model"])] if len(runs.judgements) else None
-    cells = _Cells(items, models, responses)
+    cells = Cells(items, models, responses)
     wrong = settings.failed == "wrong"
     letters = {c: cells.letters(c) for c in cells.conditions}
     arms, absent = {}, unknown + _unkeyed(items)
     keyed = items["key"].isin(list(LETTERS[:-1])).any() if "key" in items else False
     if keyed and any((codes >= 0).any() for codes in letters.values()):
-        arms["exact"] = _exact(cells, items, failed_wrong=wrong)
+        arms["exact"] = exact_arm(cells, items, failed_wrong=wrong)
     else:
         reason = "no reply names an option letter" if keyed else "no item has an option letter as its key"
         absent.append(coverage_row("not run", n=len(items), reason=f"exact arm: {reason}"))
     if items["answer_type"].eq("yesno").any():
-        arms["exact_yesno"] = _yesno(cells, items, failed_wrong=wrong)
-    judged = None if judgements is None else _judged(cells, judgements, failed_wrong=wrong)
+        arms["exact_yesno"] = yesno_arm(cells, items, failed_wrong=wrong)
+    judged = None if judgements is None else judged_arm(cells, judgements, failed_wrong=wrong)
     if judged is not None:
         arms["judged"] = judged
     absent += _unread(responses, shown, tuple(settings.exact))
@@ -301,118 +302,3 @@ def _unread(responses: pd.DataFrame, items: pd.DataFrame, chain: tuple[str, ...]
         n = int((part["letter"] == "Z").sum())
         rows.append(coverage_row("warning", n=n, model=model, condition="full", reason=reason))
     return rows
-
-
-class _Cells:
-    """Places of responses in (items, models) arrays, per condition."""
-
-    def __init__(self, items: pd.DataFrame, models: pd.DataFrame, responses: pd.DataFrame):
-        self.shape = (len(items), len(models))
-        responses = responses[responses["model"].isin(models["model"])]
-        if "sample" not in responses:
-            responses = responses.assign(sample=0)
-        self.responses = responses
-        self.i = pd.Index(items["item"]).get_indexer(responses["item"])
-        self.j = pd.Index(models["model"]).get_indexer(responses["model"])
-        self.conditions = sorted(set(responses["condition"]), key=lambda c: (c != "full", c != "blind", c))
-        clash = responses.duplicated(["item", "model", "condition", "sample"])
-        if clash.any():
-            row = responses[clash].iloc[0]
-            raise AuditError(
-                f"item {row['item']} of {row['model']} ({row['condition']}) was answered twice",
-                file=row.get("run"),
-                row=row.get("row"),
-                mend="keep one of the two rows, or give them different sample numbers",
-            )
-
-    def of(self, condition: str) -> np.ndarray:
-        return self.responses["condition"].eq(condition).to_numpy()
-
-    def letters(self, condition: str) -> np.ndarray:
-        """Letter of the first sample of each cell; MISSING where there is no usable reply."""
-        codes = letter_codes(self.responses["letter"])
-        usable = self.responses["status"].eq("ok").to_numpy() & self.of(condition)
-        first = self.responses["sample"].eq(
-            self.responses.groupby(["item", "model", "condition"])["sample"].transform("min")
-        )
-        out = np.full(self.shape, MISSING, np.int8)
-        here = usable & first.to_numpy()
-        out[self.i[here], self.j[here]] = codes[here]
-        return out
-
-    def abstained(self, condition: str, answer_type: pd.Series) -> np.ndarray:
-        """Usable replies that give no answer: no option letter, or neither yes nor no on a yes/no item."""
-        r = self.responses
-        yesno = answer_type.eq("yesno").to_numpy()[self.i]
-        said = r["letter"].where(~yesno, r["answer"]).astype(object)
-        none = said.isna() | said.eq("Z")
-        here = self.of(condition) & r["status"].eq("ok").to_numpy() & none.to_numpy()
-        here &= answer_type.isin(["choice", "yesno"]).to_numpy()[self.i]
-        out = np.zeros(self.shape, bool)
-        out[self.i[here], self.j[here]] = True
-        return out
-
-    def flag(self, column: str, condition: str) -> np.ndarray:
-        out = np.zeros(self.shape, bool)
-        if column in self.responses:
-            here = self.of(condition) & self.responses[column].fillna(False).astype(bool).to_numpy()
-            out[self.i[here], self.j[here]] = True
-        return out
-
-    def not_ok(self, condition: str) -> np.ndarray:
-        out = np.zeros(self.shape, bool)
-        here = self.of(condition) & self.responses["status"].ne("ok").to_numpy()
-        out[self.i[here], self.j[here]] = True
-        return out
-
-    def count(self, values: np.ndarray, condition: str) -> np.ndarray:
-        """Sum of 0/1 values over the samples of each cell."""
-        out = np.zeros(self.shape, np.int16)
-        here = self.of(condition)
-        np.add.at(out, (self.i[here], self.j[here]), values[here].astype(np.int16))
-        return out if out.max(initial=0) > 255 else out.astype(np.uint8)
-
-
-def _counted(cells: _Cells, hit: np.ndarray, usable: np.ndarray, name: str, *, failed_wrong: bool) -> Arm:
-    ok = cells.responses["status"].eq("ok").to_numpy()
-    trial = usable & (ok | failed_wrong)
-    hits = {c: cells.count(hit & ok & trial, c) for c in cells.conditions}
-    return Arm(name, hits, {c: cells.count(trial, c) for c in cells.conditions})
-
-
-def _exact(cells: _Cells, items: pd.DataFrame, *, failed_wrong: bool) -> Arm:
-    """Hits by letter, over the items whose key is a letter."""
-    keys = items["key"].to_numpy(dtype=object)[cells.i] if "key" in items else np.array([None] * len(cells.i))
-    letter = cells.responses["letter"].astype(object).where(cells.responses["letter"].notna(), "").to_numpy()
-    known = np.array([isinstance(k, str) and len(k) == 1 and k in LETTERS[:-1] for k in keys], bool)
-    return _counted(cells, known & (letter == keys), known, "exact", failed_wrong=failed_wrong)
-
-
-def _yesno(cells: _Cells, items: pd.DataFrame, *, failed_wrong: bool) -> Arm:
-    keys = items["key"].astype(str).str.lower().to_numpy(dtype=object)[cells.i]
-    mine = items["answer_type"].eq("yesno").to_numpy()[cells.i]
-    answer = cells.responses["answer"].astype(object).where(cells.responses["answer"].notna(), "").to_numpy()
-    return _counted(cells, mine & (answer == keys), mine, "exact_yesno", failed_wrong=failed_wrong)
-
-
-def _judged(cells: _Cells, judgements: pd.DataFrame, *, failed_wrong: bool) -> Arm | None:
-    """The judged arm. A random fill is no verdict: the reply counts as an abstention, wrong like any other."""
-    if "sample" not in judgements:
-        judgements = judgements.assign(sample=0)
-    on = ["item", "model", "condition", "sample"]
-    verdicts = judgements.drop_duplicates(on)
-    graded = verdicts["hit"].notna() & ~verdicts["hit"].isin([0, 1])
-    if graded.any():
-        row = verdicts[graded].iloc[0]
-        raise AuditError(
-            f"item {row['item']} of {row['model']} has the graded verdict {row['hit']}",
-            file=row.get("run"),
-            mend="give verdicts of 0 or 1; graded scores are not read",
-        )
-    joined = cells.responses[on].merge(verdicts[[*on, "hit", "source"]], on=on, how="left")
-    hit, source = joined["hit"].to_numpy(dtype=float), joined["source"].to_numpy(dtype=object)
-    fill = source == "random_fill"
-    usable = ~np.isnan(hit) | fill
-    if not usable.any():
-        return None
-    return _counted(cells, (hit == 1) & ~fill, usable, "judged", failed_wrong=failed_wrong)

@@ -13,8 +13,10 @@ from builders import embedded_audit
 from demo_audit import HOSTILE_MODEL, bare, demo
 from scipy.stats import mannwhitneyu
 
-from auditlib.figures import FIGURES, Lacking, glyphs, save_figures, style
+from auditlib.figures import FIGURES, Lacking, captions, glyphs, save_figures, style
 from auditlib.figures.arms import prepare_flow
+from auditlib.figures.nulls import prepare_no_gain
+from auditlib.figures.profile import prepare_pool_size
 from auditlib.lookup import one
 from auditlib.paths import RunPaths
 
@@ -356,3 +358,10 @@ def test_the_command_draws_from_a_saved_audit(tmp_path, capsys):
 
 def test_style_file_is_part_of_the_package():
     assert Path(style.__file__).with_name("audit.mplstyle").exists()
+
+
+def test_captions_name_the_null_behind_an_excess():
+    for strata, words in ((3, "inside the official categories"), (0, "over all items (pooled null)")):
+        audit = demo(strata=strata)
+        assert words in captions.excess_composition(prepare_no_gain(audit))
+        assert "excess (pooled null)" in captions.pool_size(prepare_pool_size(audit))

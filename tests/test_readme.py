@@ -51,8 +51,9 @@ def test_commands_on_a_results_folder(my_results, tmp_path, capsys):
 
 
 def test_params_blocks_are_whole_params_files(tmp_path):
-    rows = [("a", "s1", "full", "A", "A", "x"), ("a", "s1", "no_image", "A", "B", "x"), ("b", "s1", "full", "B", "B", "y"),
-            ("b", "s1", "no_image", "B", "B", "y")]  # fmt: skip
+    said = [("a", "full", "A", "A", "x"), ("a", "no_image", "A", "B", "x")]
+    said += [("b", "full", "B", "B", "y"), ("b", "no_image", "B", "B", "y")]
+    rows = [(item, "s1", *rest) for item, *rest in said]
     columns = ["id", "system", "run", "gold", "answer", "category"]
     pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "runs.csv", index=False)
     prefixes = ("", "<no_image>", "<no_question>", "<no_info>")

@@ -211,7 +211,7 @@ def test_equal_ends_are_one_number_and_fewer_models_tie_more_often():
 
 def test_published_rows_say_by_which_rule_they_are_met():
     row = {"name": "a", "published": "1", "tolerance": "0", "exact": "1", "monte_carlo": "", "seeds": "",
-           "kind": "split halves", "met": "yes", "rule": "inside the central 95% of split seeds, 0.70 to 1.62"}  # fmt: skip
+           "kind": "split halves", "met": "yes", "rule": "inside the central 95% of seeds, 0.70 to 1.62"}  # fmt: skip
     paths = saved(demo(), scratch() / "published")
     for columns in (list(row), [c for c in row if c != "rule"]):
         pd.DataFrame([row])[columns].to_csv(paths.folder / "published.csv", index=False)
