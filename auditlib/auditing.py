@@ -208,7 +208,8 @@ def _steps(pool: Pool, findings: pd.DataFrame, states: pd.DataFrame, limit: int 
         c: int(sum(pool.arms[a].scored_models(c).any() and pool.arms[a].scored_models(c).sum() for a in arms[:1]))
         for c in ("full", "blind")
     }
-    flagged = of_headline_arm(findings[findings["flag"]], arms[0])
+    shown = of_headline_arm(findings, arms[0])
+    flagged = shown[shown["flag"]]
     return {
         "models": len(pool.models),
         "items": len(pool.items),

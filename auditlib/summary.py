@@ -20,7 +20,8 @@ def headline(audit: Audit) -> pd.DataFrame:
     rows = [("items x models", f"{len(audit.items):,} x {len(audit.models)}", "", "")]
     rows += _zero_gain(audit) if audit.has_blind else [("zero gain", "not run", "", "no run without the image")]
     rows += _votes(audit)
-    flagged = of_headline_arm(audit.findings[audit.findings["flag"]], audit.arm)
+    shown = of_headline_arm(audit.findings, audit.arm)
+    flagged = shown[shown["flag"]]
     for severity in ("high", "medium"):
         n = flagged.loc[flagged["severity"] == severity, "item"].nunique()
         rows.append((f"items with a finding of {severity} severity", f"{n:,}", "", ""))

@@ -52,11 +52,12 @@ def _one_arm(pool: Pool, arm: str) -> pd.DataFrame:
 def _say(category: str, F: int, B: int, total: int) -> str:
     pair = f"{F} of {total} right with the image, {B} of {total} without"
     if total == B:
-        return f"answered without the image by every model ({pair})"
+        missed = "" if F == total else ", but missed with it"
+        return f"answered without the image by every model{missed} ({pair})"
     if category == "conflicting":
         return f"the image hurts: {pair}"
     if F == B:
-        return f"no gain from the image: {pair}"
+        return f"zero gain from the image: {pair}"
     return f"{category.replace('_', ' ')}: {pair}"
 
 

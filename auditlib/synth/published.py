@@ -62,7 +62,7 @@ def _row(look: _Look, t: dict[str, str]) -> dict[str, Any]:
             rule = "information only: another random protocol"
             return base | {"exact": value.null_pp, "kind": "information", "rule": rule}
         low, high = _central(name)
-        rule = f"inside the central 95% of split seeds, {low} to {high}"
+        rule = f"inside the central 95% of split seeds, {low:.2f} to {high:.2f}"
         met = _yes(low <= value.pp <= high)
         return base | {"monte_carlo": value.pp, "kind": "split halves", "met": met, "rule": rule}
     if name.endswith(_MC):
