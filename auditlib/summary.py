@@ -63,7 +63,7 @@ def _votes(audit: Audit) -> list[tuple[str, str, str, str]]:
     if u is not None:
         value = f"{round(u['estimate'] * u['n']):,} items ({percent(u['estimate'])})"
         rows.append(("unanimous against the key", value, span(u["low"], u["high"], percent), "candidates for review"))
-    k = one(audit.statistics, "fleiss_kappa")
+    k = one(audit.statistics, "fleiss_kappa", models="all")
     if k is not None:
         rows.append(("Fleiss' kappa", number(k["estimate"]), span(k["low"], k["high"], number), k["note"]))
     return rows

@@ -51,7 +51,7 @@ def _smaller(pool: Pool) -> list[dict[str, Any]]:
                 rows.append(row(f"{metric}_share", interval_fields(wilson(k, n)), **common, n=n, estimate=k / n))
             k = int((c.tier != "none").sum())
             rows.append(row("consensus_share", interval_fields(wilson(k, n)), **common, n=n, estimate=k / n))
-        if len(kept) >= 2:
+        if len(kept) >= 2 and not kappa_needs(pool):
             kappa = fleiss_kappa(part)
             rows.append(row("fleiss_kappa", **common, n=kappa.n, estimate=kappa.estimate, note=kappa.note))
     return rows
