@@ -50,7 +50,8 @@ def test_params_are_resolved_and_can_be_run_again(written, tmp_path):
     assert (stated["seed"], stated["audit"]["permutations"], stated["data"]["table"]) == (7, 999, "runs.csv")
     again = tmp_path / "params/again.yaml"
     again.write_text(yaml.safe_dump(stated))
-    assert start(again, tmp_path / "outputs").params.data.table == tmp_path / "params/runs.csv"
+    # into outputs of its own: those of another params file are not replaced unasked
+    assert start(again, tmp_path / "outputs again").params.data.table == tmp_path / "params/runs.csv"
 
 
 def test_versions_command_seed_times(written):
