@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -227,8 +226,3 @@ def _steps(pool: Pool, findings: pd.DataFrame, states: pd.DataFrame, limit: int 
         "strata": 0 if pool.strata is None else len(set(pool.strata)),
         "clusters": pool.cluster is not None,
     }
-
-
-def evidence_of(finding: pd.Series) -> dict[str, Any]:
-    """The evidence of one finding as a mapping."""
-    return json.loads(finding["evidence"])
