@@ -10,10 +10,12 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from auditlib.errors import AuditError
+from auditlib.frames import CONDITIONS
 
 EXTRACTORS = Literal["letters", "boxed", "option_text", "yesno", "numeric"]
 #: fields of the data block that are paths, relative to the YAML
 DATA_PATHS = ("folder", "blind_folder", "table", "matrix", "items", "dataset")
+TOOLKITS = Literal["vlmevalkit", "lmms-eval", "lm-eval", "inspect", "every-eval-ever"]
 STAGES = ("10_audit", "80_figures", "90_tables")
 
 
@@ -27,12 +29,19 @@ class DataParams(_Strict):
     Paths are relative to the YAML. ``columns`` maps our column names to the file's (``{item: idx, key: gold}``);
     ``item_columns`` does the same for the ``items`` file. ``prefixes`` maps a prefix of a matrix's column names to a
     condition; ``""`` or an unlisted prefix is ``full``. ``rows`` says what a row of a matrix is.
+
+    In a folder, ``conditions`` maps patterns of file paths (relative to the folder, ``*`` also crosses ``/``) to
+    conditions or to ``skip``, first match wins, and ``blind_benchmark`` is the benchmark's (task's) name in the runs
+    without image, where it differs. ``where`` keeps the rows whose column has the value: ``{split: validation}``.
     """
 
     embedded: str | None = None
     folder: Path | None = None
-    toolkit: Literal["vlmevalkit"] | None = None
+    toolkit: TOOLKITS | None = None
     blind_folder: Path | None = None
+    blind_benchmark: str | None = None
+    conditions: dict[str, str] = Field(default_factory=dict)
+    where: dict[str, str] = Field(default_factory=dict)
     table: Path | None = None
     columns: dict[str, str] = Field(default_factory=dict)
     condition: str = "full"
@@ -45,6 +54,13 @@ class DataParams(_Strict):
     dataset: Path | None = None
 
     @model_validator(mode="after")
+    def _conditions_known(self) -> DataParams:
+        unknown = sorted(set(self.conditions.values()) - {*CONDITIONS, "skip"})
+        if unknown:
+            raise ValueError(f"data.conditions names {unknown[0]!r}; conditions are {', '.join(CONDITIONS)}, or skip")
+        return self
+
+    @model_validator(mode="after")
     def _one_source(self) -> DataParams:
         given = [k for k in ("embedded", "folder", "table", "matrix") if getattr(self, k) is not None]
         if len(given) != 1:
@@ -52,10 +68,13 @@ class DataParams(_Strict):
         for key, source in (
             ("toolkit", ("folder",)),
             ("blind_folder", ("folder",)),
+            ("blind_benchmark", ("folder",)),
+            ("conditions", ("folder",)),
+            ("where", ("folder", "table")),
             ("columns", ("table", "matrix")),
             ("sheet", ("table", "matrix")),
-            ("item_columns", ("table", "matrix")),
-            ("items", ("table", "matrix")),
+            ("item_columns", ("folder", "table", "matrix")),
+            ("items", ("folder", "table", "matrix")),
             ("prefixes", ("table", "matrix")),
             ("dataset", ("embedded", "folder", "table")),
         ):

@@ -8,41 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from auditlib.errors import AuditError
+from auditlib.readers.runfile import RUNS, RunFile, split_blind
 
 #: endings of a model folder, or of a sibling results folder, that mark runs without image
 BLIND = ("_blind", "-blind", "_text-only", "_text_only", "-text-only")
 PREDICTIONS = (".xlsx", ".tsv", ".json", ".csv")
-#: kinds of files that hold a run's replies
-RUNS = ("predictions", "result", "auxmatch")
 #: names that VLMEvalKit writes for two judge models
 JUDGE_ALIASES = {"chatgpt-0125": "openai", "gpt-4-0125": "gpt4"}
 RUN_FOLDER = re.compile(r"T\d{8}(?:-\d{6}|_G\w+)")
 _TABLES = ("_acc", "_score", "_fine", "_metrics", "_detailed_results", "_cotpost", "_tmp", "_extract", "_judge")
 _SETTINGS = ("status.json", "config.json", "args.json")
 _LEFTOVERS = ("_PREV", "_supp", "_checkpoint")
-
-
-@dataclass(frozen=True)
-class RunFile:
-    """One file of a results folder.
-
-    ``kind`` is ``predictions``, ``result`` (multiple-choice verdicts: hit and log), ``auxmatch`` (yes/no verdicts:
-    extracted and score), ``pickle``, ``dangling`` (a link that leads nowhere), ``table`` (totals and side products) or
-    ``unknown`` (looks like a result, but its name does not say of what).
-    ``rest`` is the file's stem without the model; ``benchmark`` is empty while it is not known.
-    """
-
-    path: Path
-    model: str
-    condition: str
-    kind: str
-    rest: str
-    benchmark: str = ""
-    judge: str = ""
 
 
 def scan(folder: Path, benchmark: str | None = None, *, condition: str | None = None) -> list[RunFile]:
@@ -85,10 +65,7 @@ def scan(folder: Path, benchmark: str | None = None, *, condition: str | None = 
 
 def split_condition(name: str) -> tuple[str, str]:
     """Model and condition of a folder's name: ``alpha_blind`` -> ``("alpha", "blind")``."""
-    for ending in BLIND:
-        if name.endswith(ending) and len(name) > len(ending):
-            return name[: -len(ending)], "blind"
-    return name, "full"
+    return split_blind(name, BLIND)
 
 
 def run_folders(folder: Path) -> list[Path]:
