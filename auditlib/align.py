@@ -9,6 +9,7 @@ import pandas as pd
 
 from auditlib.errors import AuditError
 from auditlib.frames import Runs, coverage_row, frame
+from auditlib.partition import agreed_partition
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 #: item facts that may differ between runs without consequence for any number
@@ -46,7 +47,7 @@ def align(runs: Runs, *, keys_from: str | None = None) -> tuple[pd.DataFrame, pd
     if not len(facts) or not len(responses):
         raise AuditError("no replies were read", mend="check data: in the params and that the files hold rows")
     rows: list[dict[str, Any]] = []
-    facts = _with_dataset(facts, runs.dataset, rows)
+    facts = _settle_categories(_with_dataset(facts, runs.dataset, rows), rows)
     facts = facts.assign(_options=[_option_key(o) for o in _column(facts, "options")])
     facts = _settle_keys(facts, keys_from, rows)
     rows += _disagreements(facts)
@@ -102,6 +103,31 @@ def _with_dataset(facts: pd.DataFrame, dataset: pd.DataFrame | None, rows: list)
     if written is not None:
         out["options_written"] = [written.get(i) for i in out["item"]]
     return out
+
+
+def _settle_categories(facts: pd.DataFrame, rows: list) -> pd.DataFrame:
+    """Categories that runs disagree about: those of the majority of runs stand, as a whole; the others' are left out.
+
+    Without a majority the dataset file's stand where there is one, else those of the first run by name.
+    """
+    for column in ("stratum", "substratum"):
+        if column not in facts:
+            continue
+        agreed = agreed_partition(facts, column, "run")
+        if agreed is None:
+            continue
+        if agreed.values:
+            right, whose = agreed.values, "most runs"
+        else:
+            owners = sorted(set(facts.loc[facts[column].notna() & (facts[column] != ""), "run"].astype(str)))
+            whose = "dataset" if "dataset" in owners else owners[0]
+            mine = facts[(facts["run"] == whose) & facts[column].notna()].drop_duplicates("item")
+            right = dict(zip(mine["item"], mine[column]))
+        who = ", ".join(d for d in agreed.deviants[:6] if d != whose)
+        reason = f"category ({column}) differs between runs ({who}); that of {whose} is used"
+        rows.append(coverage_row("conflict", n=agreed.items, run=whose if whose != "most runs" else "", reason=reason))
+        facts = facts.assign(**{column: facts["item"].map(right)})
+    return facts
 
 
 def _settle_keys(facts: pd.DataFrame, keys_from: str | None, rows: list) -> pd.DataFrame:

@@ -26,11 +26,11 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "models": ("model", "family", "provider", "tier", "params_b", "open", "role", "text_base"),
     "items": (
         "item", "question", "options", "key", "k", "answer_type", "stratum", "substratum", "source", "capability",
-        "image_key", "cluster", "design",
+        "image_key", "cluster", "design", "references",
     ),
     "responses": (
-        "run", "row", "item", "model", "condition", "level", "variant", "prompt_mode", "sample", "prediction", "status",
-        "refused", "letter", "rule", "answer", "score", "finish", "tokens_in", "tokens_out",
+        "run", "row", "item", "model", "condition", "level", "variant", "prompt_mode", "sample", "order", "prediction",
+        "status", "refused", "abstained", "letter", "rule", "answer", "score", "finish", "tokens_in", "tokens_out",
     ),
     "judgements": ("run", "item", "model", "condition", "sample", "judge", "hit", "extracted", "source"),
     "findings": ("item", "detector", "arm", "score", "flag", "severity", "evidence", "message"),

@@ -15,7 +15,7 @@ from auditlib.frames import ABSTAINED, MISSING, frame
 from auditlib.params import AuditParams, Params
 
 #: arms in the order in which a headline prefers them
-ARM_ORDER = ("judged", "exact", "exact_yesno")
+ARM_ORDER = ("judged", "exact", "exact_yesno", "exact_open")
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,15 @@ class Arm:
     """Correctness under one way of scoring: integer counts per condition.
 
     ``hits[c]`` and ``trials[c]`` have shape (items, models): correct draws and scored draws. A cell without a scored
-    draw has ``trials`` 0. ``trials`` is None when every cell holds exactly one draw.
+    draw has ``trials`` 0. ``trials`` is None when every cell holds exactly one draw. Graded verdicts are counted in
+    parts of a draw: ``unit`` is their common denominator, a draw adds ``unit`` to ``trials`` and its numerator to
+    ``hits``.
     """
 
     name: str
     hits: dict[str, np.ndarray]
     trials: dict[str, np.ndarray] | None = None
+    unit: int = 1
 
     def observed(self, condition: str) -> np.ndarray | None:
         """Boolean (items, models): cells with a scored draw; None when all have one."""
@@ -160,12 +163,12 @@ class Pool:
 
     @property
     def arm(self) -> Arm:
-        """The headline arm: the first of judged, exact, exact_yesno that scores most models in both conditions."""
+        """The headline arm: the first in :data:`ARM_ORDER` that scores most models in both conditions."""
         return self.arms[self.arm_names[0]]
 
     @property
     def arm_names(self) -> list[str]:
-        """Arms, headline first: more fully scored models win, then the order judged, exact, exact_yesno."""
+        """Arms, headline first: more fully scored models win, then :data:`ARM_ORDER`."""
 
         def rank(name: str) -> tuple[int, int]:
             arm = self.arms[name]
@@ -243,7 +246,7 @@ class Pool:
         def arrays(d: Mapping[str, np.ndarray] | None):
             return None if d is None else {c: a[cut] for c, a in d.items()}
 
-        arms = {n: Arm(n, arrays(a.hits), arrays(a.trials)) for n, a in self.arms.items()}
+        arms = {n: Arm(n, arrays(a.hits), arrays(a.trials), a.unit) for n, a in self.arms.items()}
         return replace(
             self,
             items=self.items.iloc[cut].reset_index(drop=True),

@@ -15,6 +15,7 @@ from auditlib.frames import LETTERS, Runs, coverage_row, frame
 from auditlib.params import Params, load_params
 from auditlib.paths import resolve
 from auditlib.pool import Arm, Pool
+from auditlib.repeats import without_copied_repeats
 from auditlib.scoring import Cells, exact_arm, judged_arm, yesno_arm
 
 
@@ -60,6 +61,7 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     from auditlib.extract import extract_frame
 
     settings = params.audit
+    runs = without_copied_repeats(runs)
     items, responses, coverage = align(runs, keys_from=settings.keys_from)
     _check_names(params, items, sorted(set(responses["model"])))
     models = _models(runs.models, params, sorted(set(responses["model"])))

@@ -53,8 +53,10 @@ class Cells:
         yesno = answer_type.eq("yesno").to_numpy()[self.i]
         said = r["letter"].where(~yesno, r["answer"]).astype(object)
         none = said.isna() | said.eq("Z")
-        here = self.of(condition) & r["status"].eq("ok").to_numpy() & none.to_numpy()
-        here &= answer_type.isin(["choice", "yesno"]).to_numpy()[self.i]
+        none = none.to_numpy() & answer_type.isin(["choice", "yesno"]).to_numpy()[self.i]
+        if "abstained" in r:  # the run's own flag
+            none |= r["abstained"].fillna(False).astype(bool).to_numpy()
+        here = self.of(condition) & r["status"].eq("ok").to_numpy() & none
         out = np.zeros(self.shape, bool)
         out[self.i[here], self.j[here]] = True
         return out
@@ -73,18 +75,19 @@ class Cells:
         return out
 
     def count(self, values: np.ndarray, condition: str) -> np.ndarray:
-        """Sum of 0/1 values over the samples of each cell."""
+        """Sum of whole numbers over the samples of each cell."""
         out = np.zeros(self.shape, np.int16)
         here = self.of(condition)
-        np.add.at(out, (self.i[here], self.j[here]), values[here].astype(np.int16))
+        np.add.at(out, (self.i[here], self.j[here]), values[here].astype(np.int16, casting="unsafe"))
         return out if out.max(initial=0) > 255 else out.astype(np.uint8)
 
 
-def _counted(cells: Cells, hit: np.ndarray, usable: np.ndarray, name: str, *, failed_wrong: bool) -> Arm:
+def _counted(cells: Cells, hit: np.ndarray, usable: np.ndarray, name: str, *, failed_wrong: bool, unit: int = 1) -> Arm:
+    """An arm from what each reply gains, in parts (``unit`` parts are a full hit)."""
     ok = cells.responses["status"].eq("ok").to_numpy()
     trial = usable & (ok | failed_wrong)
-    hits = {c: cells.count(hit & ok & trial, c) for c in cells.conditions}
-    return Arm(name, hits, {c: cells.count(trial, c) for c in cells.conditions})
+    hits = {c: cells.count(np.where(ok & trial, hit, 0), c) for c in cells.conditions}
+    return Arm(name, hits, {c: cells.count(trial * unit, c) for c in cells.conditions}, unit)
 
 
 def exact_arm(cells: Cells, items: pd.DataFrame, *, failed_wrong: bool) -> Arm:
@@ -103,23 +106,51 @@ def yesno_arm(cells: Cells, items: pd.DataFrame, *, failed_wrong: bool) -> Arm:
 
 
 def judged_arm(cells: Cells, judgements: pd.DataFrame, *, failed_wrong: bool) -> Arm | None:
-    """The judged arm. A random fill is no verdict: the reply counts as an abstention, wrong like any other."""
+    """The judged arm. A random fill is no verdict: the reply counts as an abstention, wrong like any other.
+
+    Graded verdicts are counted in parts of their common denominator. Verdicts on groups of items (``level`` circular)
+    are no verdicts on an item and play no part.
+    """
+    if "level" in judgements:
+        judgements = judgements[judgements["level"] != "circular"]
     if "sample" not in judgements:
         judgements = judgements.assign(sample=0)
     on = ["item", "model", "condition", "sample"]
     verdicts = judgements.drop_duplicates(on)
-    graded = verdicts["hit"].notna() & ~verdicts["hit"].isin([0, 1])
-    if graded.any():
-        row = verdicts[graded].iloc[0]
-        raise AuditError(
-            f"item {row['item']} of {row['model']} has the graded verdict {row['hit']}",
-            file=row.get("run"),
-            mend="give verdicts of 0 or 1; graded scores are not read",
-        )
     joined = cells.responses[on].merge(verdicts[[*on, "hit", "source"]], on=on, how="left")
     hit, source = joined["hit"].to_numpy(dtype=float), joined["source"].to_numpy(dtype=object)
     fill = source == "random_fill"
     usable = ~np.isnan(hit) | fill
     if not usable.any():
         return None
-    return _counted(cells, (hit == 1) & ~fill, usable, "judged", failed_wrong=failed_wrong)
+    unit = common_denominator(hit[~np.isnan(hit)])
+    parts = np.rint(np.where(fill | np.isnan(hit), 0.0, hit) * unit).astype(np.int64)
+    return _counted(cells, parts, usable, "judged", failed_wrong=failed_wrong, unit=unit)
+
+
+#: the finest step in which graded verdicts are counted when they have no small common denominator
+FINEST = 100
+
+
+def common_denominator(scores: np.ndarray) -> int:
+    """The smallest whole number up to 60 of which every score in [0, 1] is a multiple; else :data:`FINEST`.
+
+    Scores may have been printed with three decimals: .333 is a third.
+
+    Examples
+    --------
+    >>> common_denominator(np.array([0, 1.0])), common_denominator(np.array([0, 0.3, 0.9, 1]))
+    (1, 10)
+    >>> common_denominator(np.array([0.333, 0.6666667, 1]))
+    3
+    """
+    values = np.unique(scores)
+    for unit in range(1, 61):
+        if (np.abs(values * unit - np.rint(values * unit)) <= 5.1e-4 * unit).all():
+            return unit
+    return FINEST
+
+
+def rounded(scores: np.ndarray, unit: int) -> int:
+    """How many scores are no multiple of 1/unit, so that counting them in parts moves them."""
+    return int((np.abs(scores * unit - np.rint(scores * unit)) > 5.1e-4 * unit).sum())

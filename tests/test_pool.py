@@ -57,9 +57,14 @@ def test_answers_are_never_filled_back_from_the_key():
     assert pool.arms["judged"].hits["full"][:, m].sum() == 4
 
 
-def test_graded_verdicts_are_refused_by_name():
-    with pytest.raises(AuditError, match=r"graded verdict 0\.5"):
-        tiny_pool({("m", "full"): KEYS}, KEYS, judged={("m", "full"): [1, 0.5, 0, 0]})
+def test_graded_verdicts_are_counted_in_parts_of_their_common_denominator():
+    verdicts = {("m", "full"): [1, 0.3, 0.6, 0], ("m", "blind"): [0.9, 0, 0.3, 0]}
+    pool = tiny_pool({("m", "full"): KEYS, ("m", "blind"): KEYS}, KEYS, judged=verdicts)
+    arm = pool.arms["judged"]
+    assert arm.unit == 10
+    assert arm.hits["full"][:, 0].tolist() == [10, 3, 6, 0] and arm.hits["blind"][:, 0].tolist() == [9, 0, 3, 0]
+    assert arm.trials["full"][:, 0].tolist() == [10] * 4
+    assert pool.arms["exact"].unit == 1
 
 
 def test_nothing_scorable_is_an_error():

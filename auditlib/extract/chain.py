@@ -13,7 +13,7 @@ from auditlib.extract.numeric import read_numeric
 from auditlib.extract.option_text import read_option_text
 from auditlib.extract.text import Reading, abstain
 from auditlib.extract.yesno import read_yesno
-from auditlib.frames import ABSTENTION
+from auditlib.frames import ABSTENTION, LETTERS
 
 Reader = Callable[[str, Sequence[str]], Reading]
 
@@ -79,7 +79,8 @@ def extract_frame(
 
     Parameters
     ----------
-    responses : responses contract; ``item``, ``prediction`` and, where known, ``status``.
+    responses : responses contract; ``item``, ``prediction`` and, where known, ``status`` and ``order`` (the item's
+        letters in the order in which this reply's options were shown; letters are mapped back).
     items : items contract, one row per item; ``options``, ``k`` and ``answer_type`` where known.
     chain : readers for items with options.
     yesno_chain : readers for items whose ``answer_type`` is ``yesno``.
@@ -99,10 +100,11 @@ def extract_frame(
     """
     kinds = _kinds(items, tuple(chain), tuple(yesno_chain))
     cache: dict[tuple[str, int], tuple[str, str, str | None]] = {}
-    ids = {kind: number for number, kind in enumerate(dict.fromkeys(kinds.values()))}
+    ids: dict[Kind, int] = {}
     rows = []
     statuses = responses["status"] if "status" in responses else ["ok"] * len(responses)
-    for item, text, status in zip(responses["item"], responses["prediction"], statuses):
+    orders = responses["order"] if "order" in responses else [""] * len(responses)
+    for item, text, status, order in zip(responses["item"], responses["prediction"], statuses, orders):
         state = status if isinstance(status, str) else "ok"
         if state in NO_REPLY or not isinstance(text, str):
             rows.append((None, state if state in NO_REPLY else "missing", None))
@@ -114,16 +116,31 @@ def extract_frame(
         if state == "truncated":
             rows.append((ABSTENTION, "truncated", None if kind[0] == "choice" else ABSTENTION))
             continue
-        key = (text, ids[kind])
+        order = order if isinstance(order, str) and kind[0] == "choice" else ""
+        kind = _shown_in(kind, order) if order else kind
+        key = (text, ids.setdefault(kind, len(ids)))
         if key not in cache:
             cache[key] = _read(text, *kind)
-        rows.append(cache[key])
+        letter, rule, answer = cache[key]
+        rows.append((_named(letter, order), rule, answer) if order else cache[key])
     letters, rules, answers = zip(*rows) if rows else ((), (), ())
     filled = {"letter": letters, "rule": rules, "answer": answers}
     return responses.assign(**{n: pd.Series(v, index=responses.index, dtype="str") for n, v in filled.items()})
 
 
 Kind = tuple[str, tuple[str, ...], tuple[str, ...]]
+
+
+def _shown_in(kind: Kind, order: str) -> Kind:
+    """The item as one reply saw it: ``order`` holds the item's letters in the order shown."""
+    places = [LETTERS.index(c) for c in order]
+    return kind[0], tuple(kind[1][i] if i < len(kind[1]) else "" for i in places), kind[2]
+
+
+def _named(letter: str, order: str) -> str:
+    """The item's own letter of an option that was shown under ``letter``."""
+    place = LETTERS.index(letter)
+    return order[place] if letter != ABSTENTION and place < len(order) else ABSTENTION
 
 
 def _read(text: str, kind: str, options: tuple[str, ...], chain: tuple[str, ...]) -> tuple[str, str, str | None]:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from auditlib.errors import AuditError
+from auditlib.frames import frame
 
 if TYPE_CHECKING:
     from auditlib.frames import Runs
     from auditlib.params import DataParams
     from auditlib.readers.matrix import Matrix
+
+#: readers of results folders by toolkit; VLMEvalKit's has arguments of its own
+FOLDER_READERS = {
+    "lmms-eval": ("auditlib.readers.lmms_eval", "read_lmms_eval"),
+    "lm-eval": ("auditlib.readers.lm_eval", "read_lm_eval"),
+    "inspect": ("auditlib.readers.inspect_logs", "read_inspect"),
+    "every-eval-ever": ("auditlib.readers.every_eval_ever", "read_every_eval_ever"),
+}
 
 
 def read_runs(
@@ -55,11 +67,7 @@ def read_runs(
             )
         data = data.model_copy(update={"embedded": None, "folder": folder})
     if data.folder is not None:
-        from auditlib.readers.vlmevalkit import read_vlmevalkit
-
-        return read_vlmevalkit(
-            data.folder, benchmark, blind_folder=data.blind_folder, judge=judge, dataset=data.dataset, exclude=exclude
-        )
+        return _with_items(_read_folder(data, benchmark, judge, exclude), data)
     if data.matrix is not None:
         from auditlib.readers.matrix import read_matrix
 
@@ -72,3 +80,41 @@ def read_runs(
 
         runs = replace(runs, dataset=read_dataset(data.dataset), inputs=(*runs.inputs, data.dataset))
     return runs
+
+
+def _read_folder(data: DataParams, benchmark: str, judge: str | None, exclude: tuple[str, ...]) -> Runs:
+    folder = data.folder
+    assert folder is not None
+    toolkit = data.toolkit
+    if toolkit is None:
+        from auditlib.readers.discover import toolkit_of
+
+        toolkit = toolkit_of(folder)
+    if toolkit == "vlmevalkit":
+        from auditlib.readers.vlmevalkit import read_vlmevalkit
+
+        return read_vlmevalkit(
+            folder,
+            benchmark,
+            blind_folder=data.blind_folder,
+            judge=judge,
+            dataset=data.dataset,
+            exclude=exclude,
+            conditions=data.conditions,
+            blind_benchmark=data.blind_benchmark,
+            where=data.where,
+        )
+    module, name = FOLDER_READERS[toolkit]
+    return getattr(import_module(module), name)(data, benchmark, judge=judge, exclude=exclude)
+
+
+def _with_items(runs: Runs, data: DataParams) -> Runs:
+    """Runs with the facts of an items file: where it has a value, it stands for every run's own."""
+    if data.items is None:
+        return runs
+    from auditlib.readers.table import fill_facts, items_file
+
+    known, coverage = items_file(data.items, data.item_columns)
+    items, rows = fill_facts(runs.items, known)
+    table = pd.concat([runs.coverage, frame("coverage", [*coverage, *rows])], ignore_index=True)
+    return replace(runs, items=items, coverage=table, inputs=(*runs.inputs, data.items))

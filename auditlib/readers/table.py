@@ -25,6 +25,8 @@ USUAL = {
     "stratum": ("stratum", "category"),
     "substratum": ("substratum", "l2-category", "l2_category"),
 }
+#: in a column map, the 0-based place of a row in its file: for logs whose ids are such places
+POSITION = "@position"
 _OURS = {
     "item",
     "model",
@@ -32,10 +34,12 @@ _OURS = {
     "sample",
     "prediction",
     "status",
+    "abstained",
     "hit",
     "judge",
     "options",
     "key",
+    "references",
     "answer_type",
     "level",
     "variant",
@@ -70,7 +74,8 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = (), judge: str | No
     """
     path = data.table
     assert path is not None
-    table = rename(files.open_table(path, data.sheet), data.columns, path, needed=("item",), block="columns")
+    table, coverage = table_checks.where(files.open_table(path, data.sheet), data.where, path)
+    table = rename(table, data.columns, path, needed=("item",), block="columns")
     if not {"prediction", "hit"} & set(table.columns):
         raise AuditError(
             "neither a prediction nor a hit column",
@@ -83,12 +88,12 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = (), judge: str | No
     if (table["model"] == "").any():
         row = int((table["model"] == "").idxmax()) + 2
         raise AuditError("a row without model", file=path, row=row, mend="name the model, or remove the row")
-    table["condition"], coverage = table_checks.conditions(table, data.condition, data.prefixes, path)
+    table["condition"], named = table_checks.conditions(table, data.condition, data.prefixes, path)
     table["sample"] = table_checks.samples(table, path)
     table, rows = table_checks.without_excluded(table, exclude, path)
     table, judge, more = table_checks.choose_judge(table, judge, path)
     table, conflicts = table_checks.without_conflicts(table, data.columns, path)
-    coverage += rows + more + conflicts + table_checks.copies(table, path)
+    coverage += named + rows + more + conflicts + table_checks.copies(table, path)
     table = table.drop_duplicates(table_checks.CELL)
     facts, inputs = _facts(table, path), [path]
     if data.items is not None:
@@ -107,6 +112,8 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = (), judge: str | No
         status=table_checks.statuses(table, predictions, path),
         refused=cells.refused(predictions),
     )
+    if "abstained" in table.columns:
+        responses["abstained"] = table_checks.flags(table["abstained"], path)
     responses = responses[[c for c in frames.COLUMNS["responses"] if c in responses.columns]]
     counts = table.groupby(["model", "condition"], sort=False).size()
     coverage += [frames.coverage_row("read", n=n, run=run, model=m, condition=c) for (m, c), n in counts.items()]
@@ -139,6 +146,42 @@ def items_file(path: Path, columns: Mapping[str, str]) -> tuple[pd.DataFrame, li
     return items, _text_keys(facts, items, path)
 
 
+#: facts that the runs themselves prove; an items file only fills their gaps
+_SHOWN = ("key", "options", "k", "answer_type", "references")
+
+
+def fill_facts(items: pd.DataFrame, known: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """Items of runs with the facts of an items file, joined by id, and the coverage rows of the join.
+
+    Categories and other descriptions are the items file's wherever it has them; keys and options as the runs have them
+    stay, for they are what was shown and scored.
+
+    Raises
+    ------
+    AuditError
+        No id occurs in both.
+    """
+    coverage = _missing_facts(items["item"], known["item"])
+    place = pd.Series(np.arange(len(known)), index=known["item"])
+    at = items["item"].map(place).fillna(-1).astype(int).to_numpy()
+    for column in [c for c in known.columns if c not in ("item", "row")]:
+        values = known[column].tolist()
+        own = items[column].tolist() if column in items.columns else [None] * len(items)
+        first = (lambda new, old: old if _has(old) else new) if column in _SHOWN else _either
+        items = items.assign(**{column: [first(values[i] if i >= 0 else None, o) for i, o in zip(at, own)]})
+    return items, coverage
+
+
+def _either(new: Any, old: Any) -> Any:
+    return new if _has(new) else old
+
+
+def _has(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(str(t).strip() for t in value)
+    return value is not None and value is not pd.NA and value == value and str(value).strip() != ""
+
+
 def _item_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
     table = rename(files.open_table(path), columns, path, needed=("item",), block="item_columns")
     table["item"] = _ids(table, path)
@@ -157,7 +200,14 @@ def _facts(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """
     texts = [
         c
-        for c in (*ITEM_TEXTS, "key", "options", "answer_type", *choices.option_columns(list(table.columns)))
+        for c in (
+            *ITEM_TEXTS,
+            "key",
+            "references",
+            "options",
+            "answer_type",
+            *choices.option_columns(list(table.columns)),
+        )
         if c in table.columns
     ]
     facts = table[["item", *texts]].drop_duplicates()
@@ -173,6 +223,8 @@ def _facts(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             mend=f"correct it, leave the run out (audit.exclude_models), or leave {column} out of the column map",
         )
     items = facts[["item", *[c for c in texts if c in (*ITEM_TEXTS, "key", "answer_type")]]].copy()
+    if "references" in texts:
+        items["references"] = _options(facts["references"], path)
     options = _options(facts["options"], path) if "options" in texts else choices.from_columns(facts)
     if "options" in texts or any(options):
         items["options"] = options
@@ -188,7 +240,8 @@ def _filled(own: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
         values = known[column].tolist()
         before = own[column].tolist() if column in own.columns else [None] * len(own)
         new = [values[i] if i >= 0 and _some(values[i]) else b for i, b in zip(at, before)]
-        own = own.assign(**{column: pd.Series(new, index=own.index, dtype="object" if column == "options" else "str")})
+        dtype = "object" if column in ("options", "references") else "str"
+        own = own.assign(**{column: pd.Series(new, index=own.index, dtype=dtype)})
     return own
 
 
@@ -238,6 +291,8 @@ def rename(
         A mapped name is not in the file, our name is unknown, or a needed column is missing.
     """
     for ours, theirs in columns.items():
+        if theirs == POSITION:
+            table = table.assign(**{POSITION: [str(i) for i in range(len(table))]})
         if ours not in _OURS:
             mend = "known names: item, model, condition, prediction, key, options, A, B, ..., stratum, hit"
             raise AuditError(f"{block} maps the unknown name {ours!r}", file=path, mend=mend)

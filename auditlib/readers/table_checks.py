@@ -11,6 +11,7 @@ import pandas as pd
 
 from auditlib import frames
 from auditlib.errors import AuditError
+from auditlib.partition import agreed_partition
 from auditlib.readers import cells
 from auditlib.readers.layout import JUDGE_ALIASES
 
@@ -186,11 +187,85 @@ def samples(table: pd.DataFrame, path: Path) -> pd.Series | int:
     return values.astype("int64")
 
 
+def where(table: pd.DataFrame, wanted: Mapping[str, str], path: Path) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
+    """The rows whose columns (as the file names them) have the wanted values, and how many are left out.
+
+    Raises
+    ------
+    AuditError
+        A column is not in the file, or no row has the value.
+    """
+    coverage = []
+    for column, value in wanted.items():
+        if column not in table.columns:
+            mend = f"columns here: {', '.join(map(str, table.columns[:12]))}"
+            raise AuditError(f"data.where names {column!r}, which is no column", file=path, row=1, mend=mend)
+        inside = table[column].str.strip() == value
+        if not inside.any():
+            here = ", ".join(repr(v) for v in table[column].str.strip().drop_duplicates()[:8])
+            raise AuditError(f"no row has {column} = {value!r}", file=path, mend=f"values here: {here}")
+        if n := int((~inside).sum()):
+            reason = f"rows with another {column} than {value!r} (data.where)"
+            coverage.append(frames.coverage_row("excluded", n=n, run=path.name, reason=reason))
+        table = table[inside]
+    return table, coverage
+
+
+def flags(column: pd.Series, path: Path) -> pd.Series:
+    """A column of true and false (or 1 and 0, yes and no); empty cells are false.
+
+    Raises
+    ------
+    AuditError
+        A cell holds anything else.
+    """
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+    text = column.str.strip().str.lower()
+    unknown = ~text.isin(words)
+    if unknown.any():
+        raise AuditError(
+            f"{column[unknown].iloc[0]!r} is neither true nor false",
+            file=path,
+            row=int(unknown.idxmax()) + 2,
+            mend="write true or false",
+        )
+    return text.map(words).astype(bool)
+
+
+#: facts that sort items into groups: where models disagree, the partition of the majority holds as a whole
+_PARTITIONS = ("stratum", "substratum", "source", "capability", "design")
+
+
 def without_conflicts(
     table: pd.DataFrame, mapped: Mapping[str, str], path: Path
 ) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Leave out item texts that nobody mapped and on which the rows of an item disagree."""
+    """Settle item facts on which the rows of an item disagree.
+
+    Categories: those of the models that agree with each other, when these are the majority; the others' are left out
+    and named. Without a majority, and for other texts that nobody mapped, the column is left out.
+
+    Raises
+    ------
+    AuditError
+        A mapped category column on which no majority of the models agrees.
+    """
     coverage = []
+    for column in [c for c in _PARTITIONS if c in table.columns]:
+        agreed = agreed_partition(table, column, "model")
+        if agreed is None:
+            continue
+        who = ", ".join(agreed.deviants[:6])
+        if agreed.values:
+            table = table.assign(**{column: table["item"].map(agreed.values).fillna("")})
+            reason = f"category ({column}) differs from the other models' in the rows of {who}; theirs is left out"
+            coverage.append(frames.coverage_row("conflict", n=agreed.items, run=path.name, model=who, reason=reason))
+            continue
+        if column in mapped and len(agreed.deviants) > 1:
+            raise AuditError(
+                f"the models' rows disagree in {column} on {agreed.items} items and no majority agrees ({who})",
+                file=path,
+                mend=f"leave {column} out of the column map, or give an items file with the right one",
+            )
     for column in [c for c in ITEM_TEXTS if c in table.columns and c not in mapped]:
         pairs = table[["item", column]].drop_duplicates()
         n = int(pairs.loc[pairs["item"].duplicated(), "item"].nunique())
