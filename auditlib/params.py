@@ -104,10 +104,14 @@ class DesignParams(_Strict):
 
 
 class AuditParams(_Strict):
-    """Settings of the audit; the defaults are those of the paper."""
+    """Settings of the audit; the defaults are those of the paper.
+
+    ``tolerance`` is the largest relative difference at which an open numeric answer still equals its key.
+    """
 
     exact: list[EXTRACTORS] = Field(default_factory=lambda: ["letters"], min_length=1)
     failed: Literal["missing", "wrong"] = "missing"
+    tolerance: float = Field(0.0, ge=0, le=1)
     permutations: int = Field(999, ge=99, le=1_000_000)
     bootstrap: int = Field(20_000, ge=200, le=1_000_000)
     splits: int = Field(20, ge=2, le=1000)

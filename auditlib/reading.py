@@ -16,7 +16,7 @@ from auditlib.params import Params, load_params
 from auditlib.paths import resolve
 from auditlib.pool import Arm, Pool
 from auditlib.repeats import without_copied_repeats
-from auditlib.scoring import Cells, exact_arm, judged_arm, yesno_arm
+from auditlib.scoring import Cells, exact_arm, judged_arm, open_arm, open_verdicts, yesno_arm
 
 
 def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", benchmark: str | None = None) -> Pool:
@@ -83,6 +83,10 @@ def pool_of(runs: Runs, params: Params) -> Pool:
         absent.append(coverage_row("not run", n=len(items), reason=f"exact arm: {reason}"))
     if items["answer_type"].eq("yesno").any():
         arms["exact_yesno"] = yesno_arm(cells, items, failed_wrong=wrong)
+    verdicts = open_verdicts(cells, items, settings.tolerance)
+    compared = open_arm(cells, verdicts, items, failed_wrong=wrong)
+    if compared is not None:
+        arms["exact_open"] = compared
     judged = None if judgements is None else judged_arm(cells, judgements, failed_wrong=wrong)
     if judged is not None:
         arms["judged"] = judged
@@ -95,7 +99,7 @@ def pool_of(runs: Runs, params: Params) -> Pool:
                 mend="check the prediction column, or run the model again",
             )
         raise AuditError(
-            "no reply could be scored: no option letter or yes/no was read, and there are no verdicts",
+            "no reply could be scored: no option letter, yes/no or open answer was read, and there are no verdicts",
             file=params.source,
             mend="choose another extraction chain as audit.exact, or give judged files",
         )
@@ -116,7 +120,7 @@ def pool_of(runs: Runs, params: Params) -> Pool:
         letters=letters,
         refused={c: cells.flag("refused", c) for c in cells.conditions},
         failed={c: cells.not_ok(c) for c in cells.conditions},
-        abstained={c: cells.abstained(c, items["answer_type"]) for c in cells.conditions},
+        abstained={c: cells.abstained(c, items["answer_type"], verdicts == -1) for c in cells.conditions},
         responses=responses,
         judgements=judgements,
         coverage=coverage,

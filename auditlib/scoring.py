@@ -47,13 +47,15 @@ class Cells:
         out[self.i[here], self.j[here]] = codes[here]
         return out
 
-    def abstained(self, condition: str, answer_type: pd.Series) -> np.ndarray:
-        """Usable replies that give no answer: no option letter, or neither yes nor no on a yes/no item."""
+    def abstained(self, condition: str, answer_type: pd.Series, unread: np.ndarray | None = None) -> np.ndarray:
+        """Usable replies that give no answer: no option letter, neither yes nor no on a yes/no item, or ``unread``."""
         r = self.responses
         yesno = answer_type.eq("yesno").to_numpy()[self.i]
         said = r["letter"].where(~yesno, r["answer"]).astype(object)
         none = said.isna() | said.eq("Z")
         none = none.to_numpy() & answer_type.isin(["choice", "yesno"]).to_numpy()[self.i]
+        if unread is not None:
+            none |= unread
         if "abstained" in r:  # the run's own flag
             none |= r["abstained"].fillna(False).astype(bool).to_numpy()
         here = self.of(condition) & r["status"].eq("ok").to_numpy() & none
@@ -103,6 +105,49 @@ def yesno_arm(cells: Cells, items: pd.DataFrame, *, failed_wrong: bool) -> Arm:
     mine = items["answer_type"].eq("yesno").to_numpy()[cells.i]
     answer = cells.responses["answer"].astype(object).where(cells.responses["answer"].notna(), "").to_numpy()
     return _counted(cells, mine & (answer == keys), mine, "exact_yesno", failed_wrong=failed_wrong)
+
+
+def open_verdicts(cells: Cells, items: pd.DataFrame, tolerance: float) -> np.ndarray:
+    """Whether each reply to an open item gives an accepted answer.
+
+    Returns
+    -------
+    float array, shape (replies,): 1, 0, -1 where the reply cannot be read, NaN where the item is not open, has no
+    accepted answer, or there was no reply.
+    """
+    from auditlib.extract.open_answers import KINDS, matches
+
+    out = np.full(len(cells.i), np.nan)
+    open_item = (~items["answer_type"].isin(["choice", "yesno"])).to_numpy()
+    keys = _texts(items, "key")
+    lists = items["references"] if "references" in items else [None] * len(items)
+    accepted = [tuple(r) if isinstance(r, list | tuple) and len(r) else (k,) if k else () for r, k in zip(lists, keys)]
+    named = [t if t in (*KINDS, "numeric", "integer", "float") else "auto" for t in _texts(items, "answer_type")]
+    ok = cells.responses["status"].eq("ok").to_numpy()
+    seen: dict[tuple[str, int], float] = {}
+    for row, (i, text) in enumerate(zip(cells.i.tolist(), cells.responses["prediction"].tolist())):
+        if not ok[row] or not open_item[i] or not accepted[i]:
+            continue
+        if (text, i) not in seen:
+            verdict, _ = matches(text, accepted[i], kind=named[i], tolerance=tolerance)
+            seen[text, i] = -1.0 if verdict is None else float(verdict)
+        out[row] = seen[text, i]
+    return out
+
+
+def _texts(items: pd.DataFrame, column: str) -> list[str]:
+    return [v if isinstance(v, str) else "" for v in items[column]] if column in items else [""] * len(items)
+
+
+def open_arm(cells: Cells, verdicts: np.ndarray, items: pd.DataFrame, *, failed_wrong: bool) -> Arm | None:
+    """Hits on open items by comparison with the accepted answers; None where no reply could be compared."""
+    if np.isnan(verdicts).all():
+        return None
+    keyed = np.array([bool(k) for k in _texts(items, "key")])
+    if "references" in items:
+        keyed |= np.array([isinstance(r, list | tuple) and len(r) > 0 for r in items["references"]])
+    mine = keyed & (~items["answer_type"].isin(["choice", "yesno"])).to_numpy()
+    return _counted(cells, verdicts == 1, mine[cells.i], "exact_open", failed_wrong=failed_wrong)
 
 
 def judged_arm(cells: Cells, judgements: pd.DataFrame, *, failed_wrong: bool) -> Arm | None:

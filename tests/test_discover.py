@@ -9,7 +9,9 @@ import pytest
 from auditlib.errors import AuditError
 from auditlib.params import load_params
 from auditlib.readers import read_runs
-from auditlib.readers.discover import discover, params_of_folder, write_params
+from auditlib.readers.discover import discover, params_of_folder
+from auditlib.readers.discover_params import write_params
+from auditlib.readers.discover_roots import look
 from auditlib.synth.embedded import materialise
 
 
@@ -124,8 +126,6 @@ def test_unknown_folders(write_run, tmp_path, shared_data):
     (run / "m_Toy.pkl").write_bytes(pickle.dumps({"1": "B"}))
     with pytest.raises(AuditError, match="a pickle is never opened"):
         discover(tmp_path / "pickles")
-    with pytest.raises(AuditError, match="run folders"):
-        discover(shared_data / "toolkit_runs" / "vlmevalkit" / "outputs")
 
 
 def test_files_that_are_not_recognised_are_said(write_run, toy_rows, tmp_path):
@@ -138,3 +138,34 @@ def test_files_that_are_not_recognised_are_said(write_run, toy_rows, tmp_path):
     path.unlink()
     with pytest.raises(AuditError, match=r"not recognised: m/preds.xlsx"):
         discover(tmp_path / "results")
+
+
+def test_run_folders_of_real_files(shared_data):
+    found = discover(shared_data / "toolkit_runs" / "vlmevalkit" / "outputs")
+    vlms = [f"tinyvlm-{n}" for n in ("alpha", "beta", "delta", "gamma")]
+    assert found.benchmarks == ["TinySee", "TinySee_circular", "TinySee_text"]
+    assert found.models("TinySee", "full") == vlms
+    assert found.models("TinySee", "blind") == ["gemma-3-270m", *vlms]
+    assert found.models("TinySee_circular") == ["tinyvlm-beta"]
+    assert found.models("TinySee_text", "full") == ["tinyvlm-alpha"] and found.blind_benchmark("TinySee") is None
+
+
+def test_loops_dangling_links_and_second_names(write_run, toy_rows, tmp_path):
+    path = write_run("a", toy_rows, folder="tree/results")
+    path.parent.joinpath("loop").symlink_to(tmp_path / "tree")
+    (tmp_path / "tree" / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "tree" / "again").symlink_to(tmp_path / "tree" / "results")
+    tree = look(tmp_path / "tree")
+    assert tree.roots == [(tmp_path / "tree" / "results", "vlmevalkit")]
+    assert tree.notes == ["gone is a link that leads nowhere"]
+
+
+def test_roots_of_the_four_toolkits(shared_data):
+    folder = shared_data / "toolkit_runs"
+    roots = {(r.relative_to(folder).as_posix(), kit) for r, kit in look(folder).roots}
+    ends = ("", "_flaky", "_flaky_split_think", "_json", "_local", "_local_text-only", "_same_folder", "_tsv")
+    logs = ("", "_blind_same_task", "_cache", "_cache_blind_same_task", "_cache_full_after_blind", "_flaky")
+    expected = {(f"vlmevalkit/outputs{e}", "vlmevalkit") for e in ends}
+    expected |= {(f"lmms-eval/logs{e}", "lmms-eval") for e in logs}
+    expected |= {(f"inspect-ai/logs{e}", "inspect") for e in ("", "_flaky", "_json", "_shuffled")}
+    assert roots == expected | {("lm-eval/results", "lm-eval")}

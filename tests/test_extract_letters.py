@@ -85,6 +85,7 @@ OTHER = {
         "A, B and C are wrong, so D", "Answer: A or B", "Answer: B & C", "Answer: **B** and **C**", "Answer: B C",
         "Answer: A as well as B", "option A or option B", "The answer is B. Wait, the answer is C or D.",
         "Please answer A, B, C, or D.", "A\nB\nC", "A. B. C. D.", "(A) (B)",
+        "B、C", "B、C。", "Answer: B、C", "Answer: B和C", "Answer: B或C", "Answer: B vs. C", "Answer: B und C",
     ],
     ("Z", "echoed-list"): [
         "A. red B. blue C. green D. A dog", "A. red\nB. blue", "A: red, then B: blue", "**A)** Red\n**B)** Blue",

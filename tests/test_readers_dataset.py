@@ -9,6 +9,7 @@ import pytest
 
 from auditlib.errors import AuditError
 from auditlib.readers.dataset import read_dataset, read_images
+from auditlib.readers.vlmevalkit import read_vlmevalkit
 from auditlib.synth.embedded import materialise, truth
 
 
@@ -91,3 +92,52 @@ def test_conflicting_copies_are_refused(tmp_path):
     )
     with pytest.raises(AuditError, match=r"row 3: item 'a' occurs twice with different key; the first is row 2"):
         read_dataset(path)
+
+
+def test_pictures_given_twice_are_one(tmp_path):
+    """Shared pictures are visible by reference and by content, strata and clusters by VLMEvalKit's column names."""
+    path = tmp_path / "d.tsv"
+    rows = [
+        ("0", picture(1), "A", "c", "fine"),
+        ("1", picture(1), "B", "c", "fine"),
+        ("2", "0", "B", "d", "coarse"),
+        ("1000000", "0", "B", "c", "fine"),
+    ]
+    pd.DataFrame(rows, columns=["index", "image", "answer", "category", "l2-category"]).to_csv(
+        path, sep="\t", index=False
+    )
+    items = read_dataset(path).set_index("item")
+    assert items["image_key"].nunique() == 1
+    assert items["stratum"].tolist() == ["c", "c", "d", "c"] and items.at["2", "substratum"] == "coarse"
+    assert items.at["1000000", "cluster"] == items.at["0", "cluster"] == "0"
+
+
+def test_localised_dataset_is_found(write_run, toy_rows, tmp_path):
+    """Datasets above a gigabyte lie beside their pictures as BENCHMARK_local.tsv, with paths."""
+    write_run("m", toy_rows)
+    table = pd.DataFrame(toy_rows).drop(columns="prediction").assign(image_path=["a.png", "a.png", "b.png", "c.png"])
+    table.to_csv(tmp_path / "results" / "Toy_local.tsv", sep="\t", index=False)
+    runs = read_vlmevalkit(tmp_path / "results", "Toy")
+    assert runs.dataset["image_key"].tolist() == ["a.png", "a.png", "b.png", "c.png"]
+    assert runs.inputs[0].name == "Toy_local.tsv"
+
+
+def test_another_version_of_the_dataset_is_left_to_be_said(write_run, toy_rows, tmp_path):
+    """Both keys and both texts come through, so that joining can say that they differ."""
+    write_run("m", toy_rows)
+    later = pd.DataFrame(toy_rows).drop(columns="prediction").assign(answer=["C", "A", "A", "D"], D="gray")
+    later.to_csv(tmp_path / "results" / "Toy.tsv", sep="\t", index=False)
+    runs = read_vlmevalkit(tmp_path / "results", "Toy")
+    assert runs.dataset["key"].tolist() == ["C", "A", "A", "D"] and runs.items["key"].tolist() == ["B", "A", "A", "D"]
+    assert runs.dataset["options"].iloc[0][3] == "gray" and runs.items["options"].iloc[0][3] == "grey"
+
+
+def test_lists_of_answers(tmp_path):
+    """A list of one letter is a list of answers, not a key in brackets; an option text in brackets stays one."""
+    path = tmp_path / "d.tsv"
+    rows = [("0", "['X']", "", ""), ("1", "['a', 'b']", "", ""), ("2", "(B)", "x", "y"), ("3", "[1]", "[1]", "[2]")]
+    pd.DataFrame(rows, columns=["index", "answer", "A", "B"]).to_csv(path, sep="\t", index=False)
+    items = read_dataset(path)
+    assert items["key"].tolist() == ["X", "a", "B", "A"]
+    assert items["answer_type"].tolist() == ["open", "open", "choice", "choice"]
+    assert items["references"].tolist() == [["X"], ["a", "b"], None, None]

@@ -103,12 +103,6 @@ def test_original_mmstar_file_has_options_in_every_question(shared_data):
     assert round(first.mean(), 3) == 0.520
 
 
-def test_run_folders_are_told_about(shared_data):
-    folder = shared_data / "toolkit_runs" / "vlmevalkit" / "outputs"
-    with pytest.raises(AuditError, match="run folder"):
-        read_vlmevalkit(folder, "TinySee")
-
-
 def test_names_that_are_prefixes_stay_apart(write_run, toy_rows, tmp_path):
     for bench, n in (("Toy", 4), ("Toy_text", 3), ("Toy_circular", 2)):
         write_run("m", toy_rows[:n], bench=bench)
@@ -238,8 +232,8 @@ def test_yes_no_files(write_run, tmp_path):
 def test_judges(write_run, toy_rows, tmp_path):
     write_run("m", toy_rows)
     write_run("n", toy_rows)
-    for judge in ("openai", "gpt-4o-mini"):
-        write_run("m", judge_rows(toy_rows, ["Match Log: Z. "] * 4, [0] * 4), tail=f"_{judge}_result")
+    for judge, hits in (("openai", [0, 0, 0, 0]), ("gpt-4o-mini", [0, 0, 0, 1])):
+        write_run("m", judge_rows(toy_rows, ["Match Log: Z. "] * 4, hits), tail=f"_{judge}_result")
     with pytest.raises(AuditError, match=r"gpt-4o-mini, openai.*judge: NAME"):
         read_vlmevalkit(tmp_path / "results", "Toy")
     with pytest.raises(AuditError, match=r"no verdicts of judge 'x'.*gpt-4o-mini, openai"):
@@ -248,6 +242,17 @@ def test_judges(write_run, toy_rows, tmp_path):
     assert set(runs.judgements["judge"]) == {"openai"}
     assert said(runs, "not run") == ["no verdicts of judge 'openai'"]
     assert said(runs, "not run", "model") == ["n"]
+
+
+def test_judges_that_agree_everywhere_need_no_choice(write_run, toy_rows, tmp_path):
+    write_run("m", toy_rows)
+    for judge in ("openai", "gpt-4o-mini"):
+        write_run("m", judge_rows(toy_rows, ["Match Log: Z. "] * 4, [1, 0, 0, None]), tail=f"_{judge}_result")
+    runs = read_vlmevalkit(tmp_path / "results", "Toy")
+    assert runs.provenance["judge"] == "gpt-4o-mini"
+    assert "verdicts of gpt-4o-mini, openai are equal everywhere; those of gpt-4o-mini are read" in said(
+        runs, "excluded"
+    )
 
 
 def test_models_left_out_are_coverage_rows(write_run, toy_rows, tmp_path):

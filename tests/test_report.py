@@ -29,7 +29,7 @@ from auditlib.stats.multiplicity import holm
 from auditlib.summary import headline_row
 from auditlib.tables import TABLES
 
-SECTIONS = ["headline", "findings", "next", "checks", "coverage", "methods", "reproduce", "use"]
+SECTIONS = ["headline", "findings", "integrity", "next", "checks", "coverage", "methods", "reproduce", "use"]
 
 
 @cache
@@ -309,3 +309,82 @@ def test_holm_over_two_pools(tmp_path):
         save_audit(demo(seed=seed), RunPaths(tmp_path, name))
     table = summary(tmp_path)
     assert table["p_holm"].tolist() == pytest.approx(holm(table["p"].to_numpy()).tolist())
+
+
+def _with_rows(audit, *rows):
+    from auditlib.metrics.rows import statistics_frame
+
+    extra = statistics_frame(audit.pool_name, list(rows))
+    others = audit.statistics[~audit.statistics["metric"].isin(extra["metric"])]
+    return dataclasses.replace(audit, statistics=pd.concat([others, extra], ignore_index=True))
+
+
+def _integrity(audit) -> str:
+    from auditlib.report.integrity import integrity
+
+    return _words(integrity(audit))
+
+
+def test_the_gate_lists_what_it_found_passed_and_could_not_run():
+    text = section("tinysee", "integrity")
+    for wanted in ("every option of the dataset reached the models", "17, 32, 76", "no two options are equal",
+                   "passed", "not run", "the audit holds one set of verdicts", "Where verdicts came from"):  # fmt: skip
+        assert wanted in text
+    rows = pd.Series(section("bare", "integrity"))
+    assert rows.str.contains("no option texts").all() and "Where verdicts came from" not in rows[0]
+    for name in ("tinysee", "full"):
+        assert bare("no two options are equal") in pdf_text(written(name).report_pdf)
+
+
+def test_verdict_sources_by_run_add_up():
+    audit, text = embedded_audit("tinysee"), section("tinysee", "integrity")
+    fills = audit.judgements[audit.judgements["source"] == "random_fill"].groupby(["model", "condition"]).size()
+    assert "random_fill" in text and fills["tinyvlm-gamma", "blind"] == 43
+    assert "tinyvlm-gamma blind tiny-judge" in text
+
+
+def test_the_ceiling_is_said_with_its_count():
+    from auditlib.metrics.rows import row
+
+    rows = (row("attainable_ceiling", n=491, estimate=459 / 491),
+            row("attainable_ceiling", stratum="teeth", n=64, estimate=0.5),
+            row("attainable_ceiling", level="source s", n=246, estimate=230 / 246))  # fmt: skip
+    text = _integrity(_with_rows(demo(), *rows))
+    assert "32 of 491 items have a key that no option shown can meet" in text and "93.48%" in text
+    assert "teeth official category 64 32 50.00%" in text and "s source 246 16 93.50%" in text
+
+
+def test_a_silent_key_gets_one_sentence_and_never_more():
+    from auditlib.metrics.rows import row
+
+    def key(stratum, kappa, low, high, share, ends):
+        return (row("key_kappa", stratum=stratum, n=134, estimate=kappa, low=low, high=high, null=0.0),
+                row("key_majority", stratum=stratum, n=134, estimate=share, low=ends[0], high=ends[1],
+                    null=1 / 3))  # fmt: skip
+
+    none = key("reflectance", 0.03, -0.01, 0.06, 0.33, (0.25, 0.41))
+    sense = key("similarity", 0.37, 0.3, 0.44, 0.82, (0.75, 0.88))
+    text = _integrity(_with_rows(demo(), *none, *sense))
+    assert "this key carries no measurable information for this pool" in text and "reflectance 134 0.03" in text
+    assert "2 categories were tested" in text and "similarity" not in text and "key is wrong" not in text
+    assert "no measurable information" not in _integrity(_with_rows(demo(), *sense))
+
+
+def test_denominators_are_shown_by_run():
+    from auditlib.metrics.rows import row
+
+    counts = {"asked": 118, "answered": 110, "abstained": 7, "failed": 8, "missing": 2}
+    rows = [row(f"items_{k}", models="Model-A", level="full", n=n, estimate=n / 120) for k, n in counts.items()]
+    rows.append(row("items_scored", models="Model-A", level="full", arm="judged", n=109, estimate=109 / 120))
+    text = _integrity(_with_rows(demo(), *rows))
+    assert "Model-A full 118 110 7 8 2 109" in text and "Scored judged" in text
+
+
+def test_other_readers_are_shown_where_they_were_tried():
+    from auditlib.metrics.rows import row
+
+    rows = (row("parser_accuracy_range", arm="exact", models="Model-A", level="full", n=120, estimate=0.5, low=0.4,
+                high=0.6, note="lowest by x, highest by y"),
+            row("parser_only_hits", arm="exact", models="Model-A", level="full", n=120, estimate=0.1))  # fmt: skip
+    text = _integrity(_with_rows(demo(), *rows))
+    assert "Model-A full 120 50.0% 40.0% to 60.0% 12 lowest by x, highest by y" in text

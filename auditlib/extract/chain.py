@@ -122,7 +122,7 @@ def extract_frame(
         if key not in cache:
             cache[key] = _read(text, *kind)
         letter, rule, answer = cache[key]
-        rows.append((_named(letter, order), rule, answer) if order else cache[key])
+        rows.append((own_letter(letter, order), rule, answer) if order else cache[key])
     letters, rules, answers = zip(*rows) if rows else ((), (), ())
     filled = {"letter": letters, "rule": rules, "answer": answers}
     return responses.assign(**{n: pd.Series(v, index=responses.index, dtype="str") for n, v in filled.items()})
@@ -132,12 +132,15 @@ Kind = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
 def _shown_in(kind: Kind, order: str) -> Kind:
-    """The item as one reply saw it: ``order`` holds the item's letters in the order shown."""
-    places = [LETTERS.index(c) for c in order]
-    return kind[0], tuple(kind[1][i] if i < len(kind[1]) else "" for i in places), kind[2]
+    return kind[0], shown_in(kind[1], order), kind[2]
 
 
-def _named(letter: str, order: str) -> str:
+def shown_in(options: Sequence[str], order: str) -> tuple[str, ...]:
+    """Option texts as one reply saw them: ``order`` holds the item's letters in the order shown."""
+    return tuple(options[i] if i < len(options) else "" for i in map(LETTERS.index, order))
+
+
+def own_letter(letter: str, order: str) -> str:
     """The item's own letter of an option that was shown under ``letter``."""
     place = LETTERS.index(letter)
     return order[place] if letter != ABSTENTION and place < len(order) else ABSTENTION

@@ -42,9 +42,9 @@ _REJECTED = re.compile(
 )
 _NEXT = re.compile(
     rf"[)\]}}*$~_>{QUOTE}]*+(?P<dot>\.?)"
-    r"(?:\s*(?P<mark>[,/&;+])\s*(?:and/or|and|or|AND|OR)?"
-    r"|[ \t]+(?P<word>and/or|and|or|AND|OR|as\swell\sas)"
-    r"|(?P<space>(?=[ \t])))"
+    r"(?:\s*(?P<mark>[,/&;+、和或与及])\s*(?:and/or|and|or|AND|OR)?"
+    r"|[ \t]+(?P<word>and/or|and|or|AND|OR|as\swell\sas|vs\.?|versus|und|oder|et|ou|y)"
+    r"|(?P<space>(?=[ \t(\[{])))"
     rf"[ \t]*(?:(?:the|either)\s)?(?:(?i:answer|option|choice)s?\s+)?[(\[{{<*$~_{QUOTE}]*+(?P<letter>[A-Z]){TAIL}"
 )
 _PROSE = re.compile(r"[ \t]+[a-zß-öø-ÿ]")
@@ -71,7 +71,8 @@ _ENOUGH = 200
 def joined(text: str, end: int, letter: str, options: Options) -> re.Match[str] | None:
     """The other letter that shares the answer slot of the letter ending at ``end``, if there is one.
 
-    Joined are ``B, C``, ``B/C``, ``B & C``, ``B and C``, ``option B or option C`` and, if C is shown, ``B C``; not
+    Joined are ``B, C``, ``B/C``, ``B & C``, ``B and C``, ``option B or option C`` and, if C is shown, ``B C`` and
+    ``(B)(C)``; not
     ``B, A dog`` (an article), ``B, I think`` (a pronoun) or ``B, and A is wrong`` (rejected).
     """
     other = _NEXT.match(text, end)
@@ -106,6 +107,11 @@ def is_word(text: str, end: int) -> bool:
 def is_article(text: str, letter: str, end: int) -> bool:
     """Whether ``A`` or ``I`` goes on as prose: a space and a lower-case word other than because, since, as and is."""
     return letter in "AI" and bool(_PROSE.match(text, end)) and not _CLAUSE.match(text, end)
+
+
+def is_aside(text: str, letter: str, end: int) -> bool:
+    """Whether an opening ``I,`` is the pronoun before an aside ("I, as an assistant, cannot")."""
+    return letter == "I" and text[end : end + 1] == "," and bool(_PROSE.match(text, end + 1)) and not _CLAUSE.match(text, end + 1)
 
 
 def is_relative_pronoun(text: str, slot: re.Match[str]) -> bool:

@@ -116,6 +116,8 @@ def _judge_start(text: str, start: re.Match[str], options: Options) -> Reading:
         return _shown(letter, rule, options)
     if guards.is_word(text, end):
         return abstain("word")
+    if guards.is_aside(text, letter, end):
+        return abstain("article")
     if guards.opens_other_option(text, start.start(1), letter, options):
         return abstain("option-text")
     if guards.joined(text, end, letter, options) or guards.only_letters(text, letter, end, options):

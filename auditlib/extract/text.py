@@ -62,9 +62,14 @@ _TOKEN = re.compile(r"<\|[^<>|\s]{1,40}\|>|</?s>|<(?:eos|bos|end_of_turn|pad)>")
 _BREAK = re.compile(r"</?(?:br|p|div|li|ul|ol|h[1-6]|tr|table|tbody|pre|html|body|hr)(?:\s[^<>]{0,200})?/?>", re.I)
 #: lower case only: <B> is an answer, <b> is bold
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|span|font|code|mark|sub|sup|small|center|td|th|kbd)(?:\s[^<>]{0,200})?/?>")
-_ENTITY = re.compile(r"&(lt|gt|amp|quot|nbsp|#39|apos);")
-_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "nbsp": " ", "#39": "'", "apos": "'"}
-_LATEX_TEXT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt)|operatorname)\s*(?=\{)")
+_ENTITY = re.compile(r"&(lt|gt|amp|quot|nbsp|#34|#39|apos);")
+_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "nbsp": " ", "#34": '"', "#39": "'", "apos": "'"}
+#: brackets and quotation marks of other scripts and of mathematics, as the plain ones
+_BRACKETS = str.maketrans("〔〕‹›⟨⟩⟦⟧〖〗⁅⁆〝〞〟", '()()()()()()"""')
+_LATEX_TEXT = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt|up)?|math(?:rm|bf|it|sf|tt|bb)|operatorname|mbox|emph|underline)\s*(?=\{)"
+)
+_LATEX_SWITCH = re.compile(r"\\(?:bf|it|rm|em|sf|tt|large|Large|LARGE|huge|Huge|small)(?![a-zA-Z])")
 _LATEX_SPACE = re.compile(r"\\[,;:! ~]|\\q?quad(?![a-z])")
 _ESCAPED_LINE = re.compile(r"\\n(?![a-z])")
 _ESCAPED = re.compile(r"\\([()\[\]{}$*_\"'`.#\-])")
@@ -105,7 +110,7 @@ def prepare(text: str) -> tuple[str, str]:
         return "", "truncated-think"
     text = _LINE.sub("\n", text).strip()
     if not text.isascii():
-        text = _EMOJI.sub(" ", text)
+        text = _EMOJI.sub(" ", text).translate(_BRACKETS)
     if "&" in text:
         text = _ENTITY.sub(lambda m: _ENTITIES[m[1]], text)
     if "<" in text:
@@ -113,7 +118,7 @@ def prepare(text: str) -> tuple[str, str]:
         text = _TOKEN.sub("", text)
         text = _TAG.sub("", _BREAK.sub("\n", text))
     if "\\" in text:
-        text = _LATEX_SPACE.sub(" ", _LATEX_TEXT.sub("", text))
+        text = _LATEX_SPACE.sub(" ", _LATEX_SWITCH.sub("", _LATEX_TEXT.sub("", text)))
         text = _ESCAPED.sub(r"\1", _ESCAPED_LINE.sub("\n", text))
     text = text.strip()
     return text, "" if text else "empty"

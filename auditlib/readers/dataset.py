@@ -13,6 +13,7 @@ import pandas as pd
 from auditlib import frames
 from auditlib.errors import AuditError
 from auditlib.readers import cells, choices, files
+from auditlib.readers import vlmevalkit_families as families
 
 #: an ``image`` cell of at most this many characters is the id of the row whose picture is meant
 REFERENCE_LENGTH = 64
@@ -59,7 +60,7 @@ def open_toolkit_table(path: Path) -> pd.DataFrame:
         There is no ``prediction`` column.
     """
     table = files.open_table(path)
-    table = table.rename(columns=column_names(table.columns, path))
+    table = families.restore_open(table.rename(columns=column_names(table.columns, path)))
     if "prediction" not in table.columns:
         what = f"no column 'prediction' (columns: {', '.join(table.columns[:12])})"
         mend = "this is no prediction file; remove it, or name the column 'prediction'"
@@ -86,7 +87,10 @@ def items_frame(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     key = cells.keys(table["answer"]) if "answer" in table.columns else pd.Series("", index=table.index)
     options = choices.from_columns(table)
     question = table["question"] if "question" in table.columns else None
-    if question is not None and not choices.option_columns(list(table.columns)):
+    listed = families.is_mathvista(table.columns)
+    if listed:
+        options, key = families.mathvista_options(table)
+    if question is not None and not listed and not choices.option_columns(list(table.columns)):
         items["question"], options = choices.split_questions(question, key)
     elif question is not None:
         items["question"] = question
@@ -95,12 +99,18 @@ def items_frame(table: pd.DataFrame, path: Path) -> pd.DataFrame:
         key = pd.Series(choices.text_keys(key, table["answer"], options), index=table.index, dtype="str")
     items["key"] = key
     types = choices.answer_types(options, key)
+    # a list of texts is no key that a letter in brackets could be
+    accepted = None if listed or "answer" not in table else families.references(table["answer"], options)
+    if accepted is not None and any(accepted):
+        types = ["open" if a else t for a, t in zip(accepted, types)]
+        items["references"] = accepted
+        items["key"] = [a[0] if a else k for a, k in zip(accepted, items["key"])]
     items["k"] = choices.counts(options, types).to_numpy()
     items["k"] = items["k"].astype("Int64")
     items["answer_type"] = types
     for ours, theirs in (
         ("stratum", ("category",)),
-        ("substratum", ("l2-category", "l2_category")),
+        ("substratum", ("l2-category", "l2_category", *(("task",) if listed else ()))),
         ("source", ("bench", "source")),
         ("capability", ("capability",)),
         ("image_key", ("image_path",)),
@@ -112,7 +122,7 @@ def items_frame(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     if cluster is not None:
         items["cluster"] = cluster
     items["row"] = table.index + 2
-    wanted = [c for c in frames.COLUMNS["items"] if c in items.columns]
+    wanted = [c for c in dict.fromkeys((*frames.COLUMNS["items"], "references")) if c in items.columns]
     return items[[*wanted, "row"]]
 
 

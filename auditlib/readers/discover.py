@@ -1,19 +1,28 @@
-"""Recognise a results folder by its content, and write a params file for it."""
+"""Recognise results folders by their content: which toolkit, which benchmarks, models, conditions and judges."""
 
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 import yaml
 
 from auditlib.errors import AuditError
 from auditlib.params import Params, check_params
-from auditlib.paths import atomic
-from auditlib.readers import files, layout
-from auditlib.readers.layout import RunFile
+from auditlib.readers import discover_roots, files, layout
+from auditlib.readers.runfile import BLIND, RunFile
+
+#: modules whose ``scan`` lists the runs of a toolkit; VLMEvalKit's is layout.py
+SCANS = {
+    "lmms-eval": "auditlib.readers.lmms_eval",
+    "lm-eval": "auditlib.readers.lm_eval",
+    "inspect": "auditlib.readers.inspect_logs",
+    "every-eval-ever": "auditlib.readers.every_eval_ever",
+}
+_WORDS = ("blind", "text", "noimg", "noimage", "no_image", "no-image")
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,7 @@ class Found:
     toolkit : which toolkit wrote it.
     files : predictions, verdicts, and files that are unreadable or not recognised, sorted by path.
     datasets : benchmark to the dataset's own TSV, where it lies in the folder.
+    notes : what could not be looked at, and folders beside it that may hold runs without image.
     """
 
     folder: Path
@@ -34,6 +44,7 @@ class Found:
     toolkit: str
     files: tuple[RunFile, ...]
     datasets: dict[str, Path]
+    notes: tuple[str, ...] = ()
 
     @property
     def benchmarks(self) -> list[str]:
@@ -42,11 +53,28 @@ class Found:
 
     def models(self, benchmark: str, condition: str | None = None) -> list[str]:
         """Models with a run of the benchmark, in one condition or in any."""
-        return sorted({f.model for f in self._runs(benchmark) if condition in (None, f.condition)})
+        return sorted({f.model for f in self.runs(benchmark) if condition in (None, f.condition)})
+
+    def runs(self, benchmark: str) -> list[RunFile]:
+        """Runs of the benchmark, and as ``blind`` those of the task that is paired with it."""
+        return [f for f in self._named(benchmark) if f.kind in layout.RUNS]
+
+    def blind_candidates(self, benchmark: str) -> list[str]:
+        """Benchmarks whose name is this one's and an ending for runs without image."""
+        return [b for b in self.benchmarks if b in {benchmark + e for e in BLIND}]
+
+    def blind_benchmark(self, benchmark: str) -> str | None:
+        """The task that is this benchmark without image: the only candidate, where no other run is without image."""
+        candidates = self.blind_candidates(benchmark)
+        own = any(f.benchmark == benchmark and f.condition == "blind" for f in self.files if f.kind in layout.RUNS)
+        return candidates[0] if len(candidates) == 1 and not own else None
 
     def judges(self, benchmark: str) -> dict[str, int]:
-        """Judges named by the verdict files and how many files each has; yes/no files name none."""
-        names = [f.judge for f in self.files if f.benchmark == benchmark and f.kind == "result"]
+        """Stored verdicts to choose among and how many files have each; yes/no files name none."""
+        if self.toolkit == "vlmevalkit":
+            names = [f.judge for f in self._named(benchmark) if f.kind == "result"]
+        else:
+            names = [j for f in self.runs(benchmark) for j in (f.judges or ((f.judge,) if f.judge else ()))]
         return {n: names.count(n) for n in sorted(set(names))}
 
     def missing(self, benchmark: str) -> list[str]:
@@ -59,12 +87,8 @@ class Found:
             says += [f"{m} has no run without image" for m in sorted(full - blind)]
         says += [f"{m} has no run with image" for m in sorted(blind - full)]
         judges = self.judges(benchmark)
-        verdicts = {
-            (f.model, f.condition, f.judge)
-            for f in self.files
-            if f.benchmark == benchmark and f.kind in ("result", "auxmatch")
-        }
-        runs = {(f.model, f.condition) for f in self._runs(benchmark)}
+        runs = {(f.model, f.condition) for f in self.runs(benchmark)}
+        verdicts = self._verdicts(benchmark)
         if not verdicts:
             says.append("no verdict files: only the exact arm is possible")
         for judge in judges or ([""] if verdicts else []):
@@ -79,24 +103,89 @@ class Found:
             if f.benchmark == benchmark and f.kind == "pickle" and (f.model, f.condition) not in runs
         ]
         says += [
-            f"{Path(os.path.relpath(f.path, self.folder)).as_posix()} is not recognised and not read"
+            f"{Path(os.path.relpath(f.path, self.folder)).as_posix()} {why}"
             for f in self.files
-            if f.kind == "unknown"
+            if (
+                why := {"unknown": "is not recognised and not read", "dangling": "is a link that leads nowhere"}.get(
+                    f.kind
+                )
+            )
         ]
-        if benchmark not in self.datasets:
+        if benchmark not in self.datasets and self.toolkit == "vlmevalkit":
             says.append(f"no {benchmark}.tsv: options as written and pictures are unknown")
         return says
 
-    def _runs(self, benchmark: str) -> list[RunFile]:
-        return [f for f in self.files if f.benchmark == benchmark and f.kind in layout.RUNS]
+    def remarks(self, benchmark: str) -> list[str]:
+        """What the user has to decide: pairs that are not certain."""
+        says = list(self.notes)
+        if self.blind_benchmark(benchmark) is None:
+            says += [
+                f"{c} may be this benchmark without image; if so, write blind_benchmark: {c}"
+                for c in self.blind_candidates(benchmark)
+            ]
+        if self.toolkit != "vlmevalkit":
+            runs = [(f.model, f.condition, f.benchmark) for f in self.runs(benchmark)]
+            says += [
+                f"{runs.count(r)} runs of {r[0]} ({r[1]}); if one is without image, "
+                f'say so with conditions: {{"PATTERN OF THE PATH": blind}}'
+                for r in sorted(set(runs))
+                if runs.count(r) > 1
+            ]
+        return says
+
+    def _named(self, benchmark: str) -> list[RunFile]:
+        other = self.blind_benchmark(benchmark)
+        blind = [replace(f, condition="blind") for f in self.files if other and f.benchmark == other]
+        return [f for f in self.files if f.benchmark == benchmark] + blind
+
+    def _verdicts(self, benchmark: str) -> set[tuple[str, str, str]]:
+        if self.toolkit != "vlmevalkit":
+            return {(f.model, f.condition, j) for f in self.runs(benchmark) for j in f.judges or (f.judge,) if j}
+        return {(f.model, f.condition, f.judge) for f in self._named(benchmark) if f.kind in ("result", "auxmatch")}
 
 
-def discover(folder: str | Path, *, blind_folder: str | Path | None = None) -> Found:
-    """Look at a results folder.
+def discover_all(folder: str | Path, *, blind_folder: str | Path | None = None) -> list[Found]:
+    """Look at a tree: one :class:`Found` per results folder and toolkit.
+
+    A folder of runs without image that belongs to another results folder is part of that one, and not one of its own.
+
+    Raises
+    ------
+    AuditError
+        Nothing there is recognised: the message says what was looked for, and what lies there instead.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        layout.scan(folder)  # says that there is none, or that it is a file
+    tree = discover_roots.look(folder)
+    roots = list(tree.roots)
+    if not roots or (
+        (folder, "vlmevalkit") not in roots and all(kit == "vlmevalkit" and _in_folder(r, folder) for r, kit in roots)
+    ):
+        roots = [(folder, "vlmevalkit")]
+    beside = Path(blind_folder) if blind_folder is not None else None
+    founds = [f for root, kit in roots if (f := _look(root, kit, beside)) is not None]
+    paired = {f.blind_folder.resolve() for f in founds if f.blind_folder is not None}
+    founds = [f for f in founds if f.folder.resolve() not in paired]
+    if not founds:
+        raise _unknown(folder, layout.scan(folder), tree.notes)
+    return [replace(f, notes=(*f.notes, *tree.notes, *_near(f))) if len(founds) == 1 else
+            replace(f, notes=(*f.notes, *_near(f))) for f in founds]  # fmt: skip
+
+
+def discover(
+    folder: str | Path,
+    *,
+    benchmark: str | None = None,
+    toolkit: str | None = None,
+    blind_folder: str | Path | None = None,
+) -> Found:
+    """Look at one results folder.
 
     Parameters
     ----------
-    folder : a flat VLMEvalKit ``work_dir``.
+    folder : a results folder, or one that holds a single results folder.
+    benchmark, toolkit : which one is meant, where several lie there.
     blind_folder : folder of the runs without image, when it is no sibling with a usual name.
 
     Returns
@@ -106,7 +195,7 @@ def discover(folder: str | Path, *, blind_folder: str | Path | None = None) -> F
     Raises
     ------
     AuditError
-        Nothing there is recognised: the message says what was looked for, and what lies there instead.
+        Nothing there is recognised, or several results folders fit: the message lists them.
 
     Examples
     --------
@@ -114,24 +203,41 @@ def discover(folder: str | Path, *, blind_folder: str | Path | None = None) -> F
     >>> discover(materialise("tinysee", "outputs")).judges("TinySee")
     {'tiny-judge': 8}
     """
-    folder = Path(folder)
-    found = layout.scan(folder)
-    found = [f for f in found if f.kind != "table"] + _beside(folder, found)
-    if blind_folder is not None:
-        beside = Path(blind_folder)
-        found += layout.scan(beside, condition="blind")
-    else:
-        beside = layout.sibling_blind(folder)
-        if beside is not None:
-            extra = layout.scan(beside, condition="blind")
-            own = {(f.model, f.benchmark) for f in found if f.condition == "blind"}
-            extra = [f for f in extra if (f.model, f.benchmark) not in own]
-            found, beside = found + extra, beside if extra else None
-    found = [f for f in _by_content(found) if f.kind != "table"]
-    if not layout.benchmark_names(found):
-        raise _unknown(folder, found)
-    datasets = {b: p for b in layout.benchmark_names(found) if (p := folder / f"{b}.tsv").is_file()}
-    return Found(folder, beside, "vlmevalkit", tuple(found), datasets)
+    return the_one(discover_all(folder, blind_folder=blind_folder), Path(folder), benchmark, toolkit)
+
+
+def the_one(founds: Sequence[Found], folder: Path, benchmark: str | None, toolkit: str | None = None) -> Found:
+    """The one results folder that is meant, or AuditError with those that fit."""
+    if toolkit is not None:
+        fit = [f for f in founds if f.toolkit == toolkit]
+        if not fit:
+            kits = sorted({f.toolkit for f in founds})
+            raise AuditError(f"no results of {toolkit} here", file=folder, mend=f"toolkits here: {', '.join(kits)}")
+        founds = fit
+    fit = [f for f in founds if benchmark is None or benchmark in f.benchmarks]
+    if len(fit) == 1:
+        return fit[0]
+    if not fit:
+        names = sorted({b for f in founds for b in f.benchmarks})
+        raise AuditError(f"no run of {benchmark!r}", file=folder, mend=f"benchmarks here: {', '.join(names)}")
+    said = ", ".join(f"{Path(os.path.relpath(f.folder, folder)).as_posix()} ({f.toolkit})" for f in fit)
+    raise AuditError(f"the folder holds {len(fit)} sets of results: {said}", file=folder,
+                     mend="name the subfolder of one of them, or its toolkit with --toolkit")  # fmt: skip
+
+
+def toolkit_of(folder: str | Path) -> str:
+    """Toolkit that wrote a results folder.
+
+    Raises
+    ------
+    AuditError
+        None that is known, or several.
+    """
+    kits = sorted({f.toolkit for f in discover_all(folder)})
+    if len(kits) > 1:
+        raise AuditError(f"results of {len(kits)} toolkits lie here: {', '.join(kits)}", file=Path(folder),
+                         mend="name one with data.toolkit")  # fmt: skip
+    return kits[0]
 
 
 def params_of_folder(folder: str | Path, benchmark: str | None = None) -> Params:
@@ -142,100 +248,87 @@ def params_of_folder(folder: str | Path, benchmark: str | None = None) -> Params
     AuditError
         The folder holds several benchmarks and none is named, or not the one that is.
     """
-    found = discover(folder)
-    if benchmark is None and len(found.benchmarks) > 1:
+    from auditlib.readers.discover_params import held, params_text
+
+    found = discover(folder, benchmark=benchmark)
+    names = chief_benchmarks(found)
+    if benchmark is None and len(names) > 1:
         here = f"benchmarks here: {', '.join(found.benchmarks)}"
         raise AuditError("the folder holds several benchmarks", file=folder, mend=f"name one with --benchmark; {here}")
-    text = _params_text(found, _held(found, benchmark or found.benchmarks[0]), None, found.folder)
+    text = params_text(found, held(found, benchmark or names[0]), None, found.folder)
     return check_params(yaml.safe_load(text), found.folder / "params.yaml").model_copy(update={"source": None})
 
 
-def write_params(found: Found, benchmark: str, dest_dir: str | Path, *, pool: str | None = None) -> Path:
-    """Write a params file for one benchmark of a results folder, with comments on what was found and what is missing.
-
-    Parameters
-    ----------
-    found : from :func:`discover`.
-    benchmark : one of ``found.benchmarks``.
-    dest_dir : folder for the file; paths in it are relative to that folder.
-    pool : the pool's name, by default the benchmark's in lower case.
-
-    Returns
-    -------
-    Path
-        The file, ``<pool>.yaml``.
-
-    Raises
-    ------
-    AuditError
-        The folder has no such benchmark, or the file exists already.
-    """
-    pool = pool or _pool_name(_held(found, benchmark))
-    path = Path(dest_dir) / f"{pool}.yaml"
-    if path.exists():
-        raise AuditError("the params file exists already", file=path, mend="edit it, or remove it first")
-    with atomic(path) as temporary:
-        temporary.write_text(_params_text(found, benchmark, pool, path.parent), encoding="utf-8")
-    return path
+def chief_benchmarks(found: Found) -> list[str]:
+    """Benchmarks of a results folder without those that are another's runs without image."""
+    paired = {found.blind_benchmark(b) for b in found.benchmarks}
+    return [b for b in found.benchmarks if b not in paired]
 
 
-def _held(found: Found, benchmark: str) -> str:
-    if benchmark in found.benchmarks:
-        return benchmark
-    mend = f"benchmarks here: {', '.join(found.benchmarks)}"
-    raise AuditError(f"no run of {benchmark!r}", file=found.folder, mend=mend)
+def _scan(folder: Path, toolkit: str) -> list[RunFile]:
+    try:
+        module = import_module(SCANS[toolkit])
+    except ModuleNotFoundError as e:
+        if e.name != SCANS[toolkit]:
+            raise
+        return []
+    return module.scan(folder)
 
 
-def _pool_name(benchmark: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", benchmark).strip("._-").lower() or "pool"
+def _look(root: Path, toolkit: str, beside: Path | None) -> Found | None:
+    if toolkit == "vlmevalkit":
+        return _look_vlmevalkit(root, beside)
+    found = [f for f in _scan(root, toolkit) if f.kind != "table"]
+    stated, beside = beside is not None, beside or layout.sibling_blind(root)
+    extra = [replace(f, condition="blind") for f in _scan(beside, toolkit)] if beside is not None else []
+    extra = [f for f in extra if f.kind in layout.RUNS]
+    if not stated:
+        own = {(f.model, f.benchmark) for f in found if f.condition == "blind"}
+        extra = [f for f in extra if (f.model, f.benchmark) not in own]
+    found += extra
+    return Found(root, beside if extra else None, toolkit, tuple(found), {}) if layout.benchmark_names(found) else None
 
 
-def _params_text(found: Found, benchmark: str, pool: str | None, base: Path) -> str:
-    def quoted(value: str) -> str:
-        # a double-quoted scalar: names may hold anything that YAML reads as something else
-        text = yaml.safe_dump(value, default_style='"', allow_unicode=True, width=10_000).strip()
-        return value if re.fullmatch(r"[A-Za-z][A-Za-z0-9._/-]*", value) and yaml.safe_load(value) == value else text
+def _look_vlmevalkit(folder: Path, blind_folder: Path | None) -> Found | None:
+    found = layout.scan(folder)
+    found = [f for f in found if f.kind != "table"] + _beside(folder, found)
+    beside = blind_folder
+    if blind_folder is not None:
+        found += layout.scan(blind_folder, condition="blind")
+    else:
+        beside = layout.sibling_blind(folder)
+        if beside is not None:
+            extra = layout.scan(beside, condition="blind")
+            own = {(f.model, f.benchmark) for f in found if f.condition == "blind"}
+            extra = [f for f in extra if (f.model, f.benchmark) not in own and f.kind != "table"]
+            found, beside = found + extra, beside if layout.benchmark_names(extra) else None
+    found = [f for f in _by_content(found) if f.kind != "table"]
+    names = layout.benchmark_names(found)
+    datasets = {b: p for b in names if (p := folder / f"{b}.tsv").is_file()}
+    return Found(folder, beside, "vlmevalkit", tuple(found), datasets) if names else None
 
-    def relative(target: Path) -> str:
-        return quoted(Path(os.path.relpath(target.resolve(), base.resolve())).as_posix())
 
-    full, blind = found.models(benchmark, "full"), found.models(benchmark, "blind")
-    paired = [m for m in full if m in blind]
-    lines = [
-        f"# {benchmark}: {len(full)} models with image, {len(blind)} without, {len(paired)} with both.",
-        *[f"# Missing: {_comment(m)}." for m in found.missing(benchmark)],
-        f"pool: {quoted(pool or _pool_name(benchmark))}",
-        f"benchmark: {quoted(benchmark)} # as in the file names",
-        "data:",
-        f"  folder: {relative(found.folder)} # paths start at this file's folder",
-        f"  toolkit: {found.toolkit}",
+def _in_folder(root: Path, folder: Path) -> bool:
+    """Whether a results folder is only a group of models of the folder, ``FOLDER/ORG/MODEL``."""
+    return root != folder and root.parent == folder and any(
+        p.stem.startswith(f"{root.name}--") for p in root.glob("*/*.*")
+    )  # fmt: skip
+
+
+def _near(found: Found) -> list[str]:
+    """Folders beside a results folder whose names speak of runs without image, but are not the usual ones."""
+    home = found.folder.resolve()
+    try:
+        names = sorted(p.name for p in home.parent.iterdir() if p.is_dir())
+    except OSError:
+        return []
+    used = found.blind_folder.resolve().name if found.blind_folder is not None else None
+    near = [n for n in names if n.startswith((home.name + "_", home.name + "-")) and n != used]
+    return [
+        f"{n} beside this folder may hold its runs without image; if so, write blind_folder: with its path"
+        for n in near
+        if any(w in n[len(home.name) :].lower() for w in _WORDS)
     ]
-    if found.blind_folder is not None:
-        lines.append(f"  blind_folder: {relative(found.blind_folder)} # runs without image")
-    if benchmark in found.datasets:
-        lines.append(f"  dataset: {relative(found.datasets[benchmark])} # options as written, pictures")
-    lines += [
-        "models: # family and open are not in the files: fill them in for leave-one-family-out rows",
-        *[f"  - {{name: {quoted(m)}}}" for m in found.models(benchmark)],
-    ]
-    judges = found.judges(benchmark)
-    if judges:
-        # the judge with the most files; exact matching only when there is no other
-        best = max(judges, key=lambda j: (j != "exact_matching", judges[j], j))
-        others = [j for j in judges if j != best]
-        lines.append(f"judge: {quoted(best)}" + (f" # also here: {_comment(', '.join(others))}" if others else ""))
-    lines += [
-        "audit:",
-        "  exact: [letters] # add option_text if models answer with an option's text, boxed for \\boxed{B}",
-        "  failed: missing # failed calls: missing, or wrong",
-        "  exclude_models: []",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _comment(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+", " ", text)
 
 
 def _beside(folder: Path, found: list[RunFile]) -> list[RunFile]:
@@ -264,21 +357,22 @@ def _by_content(found: list[RunFile]) -> list[RunFile]:
     return [replace(f, kind="table") if not checked.get(f.benchmark, True) else f for f in found]
 
 
-def _unknown(folder: Path, found: list[RunFile]) -> AuditError:
+def _unknown(folder: Path, found: Iterable[RunFile], notes: Sequence[str]) -> AuditError:
     pickles = [f for f in found if f.kind == "pickle"]
-    if pickles:
-        return files.pickle_error(pickles[0].path)
-    if layout.run_folders(folder):
-        return AuditError(
-            "the runs lie in run folders (T...), which are not read",
-            file=folder,
-            mend="copy the files of one run folder per model one level up, into MODEL/",
-        )
+    loose = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".pkl", ".pickle"))
+    if pickles or loose:
+        return files.pickle_error(pickles[0].path if pickles else loose[0])
     unknown = [f"{f.model}/{f.path.name}" for f in found if f.kind == "unknown"]
     tables = sorted(p.name for p in folder.iterdir() if p.suffix.lower() in files.READABLE)
-    mend = "a VLMEvalKit results folder holds MODEL/MODEL_BENCHMARK.xlsx; name that folder"
+    mend = (
+        "name the folder that holds MODEL/MODEL_BENCHMARK.xlsx of VLMEvalKit, the samples of lmms-eval or lm-eval "
+        "(--log_samples), logs of Inspect, or Every Eval Ever files"
+    )
     if unknown:
         mend += f" (not recognised: {', '.join(unknown[:4])})"
+    if notes:
+        mend += f" ({'; '.join(notes[:3])})"
     if tables:
         mend += f", or read {tables[0]} with data: {{table: ...}} in a params file"
-    return AuditError("no results of a known toolkit here", file=folder, mend=mend)
+    held = "" if any(folder.iterdir()) else ": the folder is empty"
+    return AuditError(f"no results of a known toolkit here{held}", file=folder, mend=mend)

@@ -12,7 +12,7 @@ from auditlib.errors import AuditError
 from auditlib.readers.cells import EXCEL_LIMIT
 
 #: columns that can hold the verdict, in the order of preference
-HIT_COLUMNS = ("hit", "score", "correct", "is_correct", "verifier_match", "eval_match")
+HIT_COLUMNS = ("hit", "score", "correct", "is_correct", "verifier_match", "eval_match", "verifier_score")
 EXACT_FALLBACK = "Failed in Prefetch, no GPT-based answer matching"
 RANDOM_FILL = "Failed to predict, thus randomly generate one"
 #: sources that make a verdict void
@@ -33,7 +33,7 @@ def hits(table: pd.DataFrame, path: Path) -> np.ndarray:
     AuditError
         No column holds verdicts, or a cell is neither empty nor a number in [0, 1] nor true/false.
     """
-    column = next((c for c in HIT_COLUMNS if c in table.columns), None)
+    column = hit_column(table)
     if column is None:
         raise AuditError(
             f"no verdict column (one of {', '.join(HIT_COLUMNS)})",
@@ -52,6 +52,23 @@ def hits(table: pd.DataFrame, path: Path) -> np.ndarray:
             mend="correct the cell, or evaluate the run again",
         )
     return values
+
+
+def hit_column(table: pd.DataFrame) -> str | None:
+    """The column that holds the verdicts, None where there is none."""
+    return next((c for c in HIT_COLUMNS if c in table.columns), None)
+
+
+def hits_of(table: pd.DataFrame, path: Path) -> np.ndarray:
+    """:func:`hits`; NaN throughout where the file holds extracted answers (``res``) in the place of verdicts."""
+    if hit_column(table) is None and {"res", "log"} <= set(table.columns):
+        return np.full(len(table), np.nan)
+    return hits(table, path)
+
+
+def moved(predictions: pd.Series, current: pd.Series) -> np.ndarray:
+    """Where a judged file holds another reply than the run, row by row.  Shape (n,), bool."""
+    return (_plain(predictions) != _plain(current)).to_numpy(dtype=bool)
 
 
 def check_keys(now: pd.DataFrame, then: pd.DataFrame, path: Path) -> None:
@@ -112,9 +129,10 @@ def choice_sources(
     rolled = logs.str.contains(_CIRCULAR_RULE).to_numpy(dtype=bool)
     sources[~plain & (sources == "llm") & ~logs.str.contains(_CIRCULAR).to_numpy(dtype=bool)] = "unknown"
     sources[~plain & (sources == "llm") & rolled] = "regex"
-    moved = (_plain(predictions) != _plain(current)).to_numpy()
     readable = np.fromiter((_decided(p, a) for p, a in zip(predictions, letters)), bool, n)
-    stale = moved | (plain & readable & np.isin(sources, ("llm", "exact_fallback", "random_fill")))
+    stale = moved(predictions, current) | (
+        plain & readable & np.isin(sources, ("llm", "exact_fallback", "random_fill"))
+    )
     if stale.any() and stale.sum() >= 0.1 * max(1, readable.sum()):
         stale |= np.isin(sources, ("llm", "random_fill"))
     if other is not None:

@@ -1,39 +1,49 @@
 """Which file in a VLMEvalKit results folder is what: model, condition, benchmark, predictions or verdicts.
 
-This is the one place that knows folder layouts. A reader asks :func:`scan` for :class:`RunFile` rows and never looks
-at folders itself, so that another layout (run folders, links) means another way to fill the same rows.
+This is the one place that knows folder layouts: files flat in the model's folder, run folders below it (``T<date>-
+<time>``, ``T<date>_G<commit>``), and the links that lead from the one into the other. A reader asks :func:`scan` for
+:class:`RunFile` rows and never looks at folders itself.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from auditlib.errors import AuditError
-from auditlib.readers.runfile import RUNS, RunFile, split_blind
+from auditlib.readers.runfile import RUNS, RunFile, split_blind, stated_condition
+from auditlib.readers.vlmevalkit_names import LEFTOVERS, PREDICTIONS, SETTINGS, kind_of, name_benchmarks, process_file
+
+__all__ = ["BLIND", "JUDGE_ALIASES", "PREDICTIONS", "RUNS", "RUN_FOLDER", "RunFile", "benchmark_names", "once",
+           "run_folders", "scan", "sibling_blind", "split_condition"]  # fmt: skip
 
 #: endings of a model folder, or of a sibling results folder, that mark runs without image
 BLIND = ("_blind", "-blind", "_text-only", "_text_only", "-text-only")
-PREDICTIONS = (".xlsx", ".tsv", ".json", ".csv")
 #: names that VLMEvalKit writes for two judge models
 JUDGE_ALIASES = {"chatgpt-0125": "openai", "gpt-4-0125": "gpt4"}
 RUN_FOLDER = re.compile(r"T\d{8}(?:-\d{6}|_G\w+)")
-_TABLES = ("_acc", "_score", "_fine", "_metrics", "_detailed_results", "_cotpost", "_tmp", "_extract", "_judge")
-_SETTINGS = ("status.json", "config.json", "args.json")
-_LEFTOVERS = ("_PREV", "_supp", "_checkpoint")
+_NO_MODELS = ("logs", "eval_logs")
 
 
-def scan(folder: Path, benchmark: str | None = None, *, condition: str | None = None) -> list[RunFile]:
-    """List the run files of a flat results folder, sorted by path.
+def scan(
+    folder: Path,
+    benchmark: str | None = None,
+    *,
+    condition: str | None = None,
+    conditions: Mapping[str, str] | None = None,
+) -> list[RunFile]:
+    """List the run files of a results folder, each real file once, sorted by path.
 
     Parameters
     ----------
-    folder : the results folder (``work_dir``), with one folder per model.
+    folder : the results folder (``work_dir``), with one folder per model; or one model's folder of run folders.
     benchmark : the benchmark that is asked for, if one is; files that lie in ``folder`` itself, without a model folder,
         can only be told apart when it is given.
     condition : overrides the condition of every file (a sibling folder of blind runs).
+    conditions : pattern of a path below ``folder`` -> condition (or ``skip``); stands above everything else.
 
     Raises
     ------
@@ -46,21 +56,17 @@ def scan(folder: Path, benchmark: str | None = None, *, condition: str | None = 
             file=folder,
             mend="name the folder that holds one folder per model",
         )
+    conditions = conditions or {}
+    folders = _model_folders(folder)
+    siblings = [name for _, name in folders]
     found: list[RunFile] = []
-    for model_folder in sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
-        files = [p for p in model_folder.iterdir() if p.is_symlink() or p.is_file()]
-        found += [f for p in sorted(files) if (f := _in_model_folder(p, model_folder.name)) is not None]
-        found += [f for p in sorted(files) if (f := _unrecognised(p, model_folder.name)) is not None]
-        for below in sorted(p for p in model_folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
-            if not RUN_FOLDER.match(below.name) and any(
-                _unrecognised(p, below.name, all=True) for p in below.iterdir()
-            ):
-                found.append(RunFile(below, model_folder.name, "full", "unknown", below.name))
+    for path, name in folders:
+        stated = _stated(path, folder, conditions)
+        found += _in_model_folder(path, name, siblings if stated else (), nested="/" in name)
     if benchmark:
-        files = [p for p in folder.iterdir() if p.is_symlink() or p.is_file()]
-        found += [f for p in sorted(files) if (f := _without_folder(p, benchmark)) is not None]
-    found = _benchmarks(found, benchmark)
-    return [replace(f, condition=condition) for f in found] if condition else found
+        found += [f for p in _files(folder) if (f := _without_folder(p, benchmark)) is not None]
+    found = sorted(name_benchmarks(once(found), benchmark), key=lambda f: f.path)
+    return [_conditioned(f, folder, condition, conditions) for f in found]
 
 
 def split_condition(name: str) -> tuple[str, str]:
@@ -69,7 +75,7 @@ def split_condition(name: str) -> tuple[str, str]:
 
 
 def run_folders(folder: Path) -> list[Path]:
-    """Model folders whose files lie one level down, in run folders, which are not read."""
+    """Model folders whose files lie one level down, in run folders."""
     return sorted(
         {
             p.parent.parent
@@ -90,24 +96,106 @@ def benchmark_names(files: Iterable[RunFile]) -> list[str]:
     return sorted({f.benchmark for f in files if f.benchmark and f.kind in RUNS})
 
 
-def _in_model_folder(path: Path, folder: str) -> RunFile | None:
-    """A file of a model folder; its stem starts with the folder's name (or, copied, with that of the blind run)."""
-    model, condition = split_condition(folder)
-    names = [(folder, condition)] + (
-        [(model + e, "blind") for e in BLIND] if condition == "full" else [(model, condition)]
+def once(found: list[RunFile]) -> list[RunFile]:
+    """Each real file once: a link beside the file that it means is dropped.
+
+    A link to a file that is another model's, or the same model's under another condition, becomes ``foreign``.
+    """
+    owners: dict[Path, tuple[str, str]] = {}
+    kept = []
+    for f in sorted(found, key=lambda f: (f.kind == "unknown", f.path.is_symlink())):
+        if f.kind == "dangling":
+            kept.append(f)
+            continue
+        real, mine = f.path.resolve(), (f.model, f.condition)
+        owner = owners.get(real)
+        if owner is None:
+            owners[real] = mine
+            kept.append(f)
+        elif owner != mine:
+            kept.append(replace(f, kind="foreign") if f.path.is_symlink() else f)
+    return kept
+
+
+def _model_folders(folder: Path) -> list[tuple[Path, str]]:
+    """Folders that may be a model's, with the name: those below ``folder``, ``org/name``, and a model's own folder."""
+    folders: list[tuple[Path, str]] = []
+    for path in _folders(folder):
+        folders.append((path, path.name))
+        folders += [(below, f"{path.name}/{below.name}") for below in _folders(path)]
+    own = any(p.is_dir() and RUN_FOLDER.match(p.name) for p in folder.iterdir())
+    return [*([(folder, folder.resolve().name)] if own else []), *folders]
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(
+        p
+        for p in folder.iterdir()
+        if p.is_dir() and not p.name.startswith(".") and p.name not in _NO_MODELS and not RUN_FOLDER.match(p.name)
     )
-    for name, its_condition in sorted(names, key=lambda n: -len(n[0])):
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_symlink() or p.is_file())
+
+
+def _in_model_folder(path: Path, name: str, siblings: Iterable[str], *, nested: bool) -> list[RunFile]:
+    """Files of a model's folder and of its run folders; of a nested one nothing but a word where none is its own."""
+    runs = sorted(p for p in path.iterdir() if p.is_dir() and RUN_FOLDER.match(p.name))
+    places = [path, *runs]
+    if nested:
+        places += [p / name.partition("/")[0] for p in places if (p / name.partition("/")[0]).is_dir()]
+    files = [(p, _names(name, place, siblings)) for place in places for p in _files(place)]
+    found = [f for p, names in files if (f := _named(p, names)) is not None]
+    ours = {f.path for f in found}
+    model, condition = split_condition(name)
+    odd = [p for p, _ in files if p not in ours and _looks_like_a_run(p)]
+    if nested and not found:
+        parent = name.partition("/")[0]
+        return [RunFile(path, parent, "full", "unknown", path.name)] if odd else []
+    left = [(p, b) for p, _ in files if p not in ours and (b := process_file(p))]
+    found += [RunFile(p, model, condition, "leftover", b) for p, b in left]
+    return found + [RunFile(p, model, condition, "unknown", p.stem) for p in odd]
+
+
+def _names(name: str, place: Path, siblings: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """What a file's stem may start with -> model and condition, longest first.
+
+    The folder's name; where the file was copied, that of its blind run; the model that ``status.json`` names.
+    """
+    model, condition = split_condition(name)
+    names: dict[str, tuple[str, str]] = {}
+    for whole, bare in {(name, model), (name.replace("/", "--"), model.replace("/", "--"))}:
+        for start, plain in ((whole, bare), (whole.rpartition("/")[2], bare.rpartition("/")[2])):
+            names[start] = (model, condition)
+            others = [(plain + e, "blind") for e in BLIND] if condition == "full" else [(plain, condition)]
+            names |= {n: (model, c) for n, c in others if n not in names}
+    written = _status_model(place)
+    for other in (written, written.replace("/", "--"), *sorted(siblings)):
+        if other and other not in names:
+            its_model, its_condition = split_condition(other)
+            names[other] = (its_model, "blind" if condition == "blind" else its_condition)
+    return dict(sorted(names.items(), key=lambda n: -len(n[0])))
+
+
+def _status_model(place: Path) -> str:
+    try:
+        status = json.loads((place / "status.json").read_text(encoding="utf-8"))
+        return str(status.get("model_name") or "")
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""
+
+
+def _named(path: Path, names: dict[str, tuple[str, str]]) -> RunFile | None:
+    for name, (model, condition) in names.items():
         if path.stem.startswith(name + "_"):
-            return _kind(path, model, its_condition, path.stem[len(name) + 1 :])
+            return _kind(path, model, condition, path.stem[len(name) + 1 :])
     return None
 
 
-def _unrecognised(path: Path, folder: str, *, all: bool = False) -> RunFile | None:
-    """A table in a model folder whose name names no benchmark; with ``all``, any table."""
-    looks = path.suffix.lower() in (*PREDICTIONS, ".xls", ".jsonl", ".parquet") and path.name not in _SETTINGS
-    if not looks or (not all and _in_model_folder(path, folder) is not None) or path.stem.endswith(_LEFTOVERS):
-        return None
-    return RunFile(path, split_condition(folder)[0], split_condition(folder)[1], "unknown", path.stem)
+def _looks_like_a_run(path: Path) -> bool:
+    looks = path.suffix.lower() in (*PREDICTIONS, ".xls", ".jsonl", ".parquet") and path.name not in SETTINGS
+    return looks and not path.stem.endswith(LEFTOVERS)
 
 
 def _without_folder(path: Path, benchmark: str) -> RunFile | None:
@@ -120,47 +208,28 @@ def _without_folder(path: Path, benchmark: str) -> RunFile | None:
 
 
 def _kind(path: Path, model: str, condition: str, rest: str) -> RunFile | None:
-    kind = None
-    if path.suffix.lower() == ".pkl":
-        kind = "pickle"
-    elif path.suffix.lower() in PREDICTIONS:
-        if rest.endswith("_result"):
-            kind = "result"
-        elif rest.endswith("_auxmatch"):
-            kind = "auxmatch"
-        else:
-            kind = "table" if rest.endswith((*_TABLES, *_LEFTOVERS)) else "predictions"
+    kind = kind_of(path, rest)
     if kind and path.is_symlink() and not path.exists():
         kind = "dangling"
     return RunFile(path, model, condition, kind, rest) if kind else None
 
 
-def _benchmarks(files: list[RunFile], asked: str | None) -> list[RunFile]:
-    """Name the benchmark of each file.
+def _stated(path: Path, folder: Path, conditions: Mapping[str, str]) -> bool:
+    """Whether a pattern may speak of files in this model folder."""
+    return bool(conditions) and any(
+        stated_condition(p.relative_to(folder).as_posix(), conditions) for p in path.rglob("*") if p != path
+    )
 
-    Benchmark names are prefixes of each other (``TinySee``, ``TinySee_circular``) and a verdict file is the benchmark
-    plus the judge. So the names with predictions come first, and a longer file belongs to the longest of them.
-    """
-    runs = [f for f in files if f.kind == "predictions"]
-    # side products are csv too, so a csv names a benchmark only where nothing else does
-    sure = [f for f in runs if f.path.suffix.lower() != ".csv"] or runs
-    known = {f.rest for f in sure} | ({asked} if asked else set())
-    named = []
-    for f in files:
-        if f.kind == "unknown":
-            named.append(f)
-            continue
-        if f.kind == "predictions" and f.rest not in known:
-            side = any(f.rest.startswith(k + "_") for k in known)
-            named.append(replace(f, kind="table" if side else "unknown"))
-            continue
-        if f.kind == "predictions":
-            named.append(replace(f, benchmark=f.rest))
-            continue
-        owner = max((k for k in known if f.rest == k or f.rest.startswith(k + "_")), key=len, default="")
-        tail = f.rest[len(owner) + 1 :]
-        judge = tail[: -len("_result")] if f.kind == "result" and owner else ""
-        if f.kind == "auxmatch" and not owner:
-            owner = f.rest[: -len("_auxmatch")]
-        named.append(replace(f, benchmark=owner, judge=judge))
-    return named
+
+def _conditioned(f: RunFile, folder: Path, condition: str | None, conditions: Mapping[str, str]) -> RunFile:
+    """The condition that the params state for a file, else that of its folder; ``*-noimg/*`` also ends the model."""
+    below = f.path.relative_to(folder).as_posix()
+    stated = stated_condition(below, conditions)
+    if stated is None:
+        return replace(f, condition=condition) if condition else f
+    model = f.model
+    pattern = next(p for p, c in conditions.items() if stated_condition(below, {p: c}))
+    ending = pattern.partition("/")[0]
+    if ending.startswith("*") and not re.search(r"[*?\[]", ending[1:]) and "/" in pattern:
+        model = model.removesuffix(ending[1:]) or model
+    return replace(f, condition=stated, model=model)

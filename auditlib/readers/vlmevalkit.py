@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,13 @@ import pandas as pd
 from auditlib import frames
 from auditlib.errors import AuditError
 from auditlib.frames import coverage_row
-from auditlib.readers import cells, files, judged, layout
-from auditlib.readers.dataset import items_frame, open_toolkit_table, read_dataset, without_copies
+from auditlib.readers import cells, files, layout
+from auditlib.readers import vlmevalkit_families as families
+from auditlib.readers.dataset import items_frame, read_dataset, without_copies
 from auditlib.readers.layout import RunFile
+from auditlib.readers.vlmevalkit_files import files_of
+from auditlib.readers.vlmevalkit_runs import Choice, choose, label, same_replies
+from auditlib.readers.vlmevalkit_verdicts import choose_judge, judgements, substring_judgements, written_keys
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,35 @@ class _Run:
     responses: pd.DataFrame
     judgements: pd.DataFrame | None
     inputs: list[Path]
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """Rows that are asked for, by the value of a column; ids of those left out are remembered."""
+
+    where: Mapping[str, str]
+    left_out: set[str] = field(default_factory=set)
+
+    def __call__(self, table: pd.DataFrame) -> pd.DataFrame:
+        for column, value in self.where.items():
+            name = column if column in table.columns else column.lower()
+            if name not in table.columns:
+                continue
+            keep = table[name].str.strip() == str(value)
+            if "index" in table.columns:
+                self.left_out.update(cells.item_ids(table["index"])[~keep])
+            table = table[keep]
+        return table
+
+    def check(self, table: pd.DataFrame, path: Path) -> None:
+        """Refuse a filter by a column that predictions lack."""
+        for column in self.where:
+            if not {column, column.lower()} & set(table.columns):
+                what = (
+                    f"where names the column {column!r}, which is not here (columns: {', '.join(table.columns[:12])})"
+                )
+                raise AuditError(what, file=path, row=1, mend="correct where: in the params")
 
 
 def read_vlmevalkit(
@@ -39,25 +71,34 @@ def read_vlmevalkit(
     dataset: str | Path | None = None,
     models: Sequence[str] | None = None,
     exclude: Iterable[str] = (),
+    conditions: Mapping[str, str] | None = None,
+    blind_benchmark: str | None = None,
+    where: Mapping[str, str] | None = None,
 ) -> frames.Runs:
-    """Read the runs of one benchmark from a flat results folder.
+    """Read the runs of one benchmark from a results folder.
 
     Parameters
     ----------
-    folder : the toolkit's ``work_dir``: one folder per model with ``MODEL_BENCHMARK.xlsx`` (or tsv, json).
+    folder : the toolkit's ``work_dir``: one folder per model with ``MODEL_BENCHMARK.xlsx`` (or tsv, json), in it or in
+        run folders (``T...``) below it; the newest run of a model is read.
     benchmark : the benchmark's name exactly as in the file names; ``TinySee`` does not take in ``TinySee_circular``.
     blind_folder : results folder of the runs without image; by default ``MODEL_blind`` folders, else a sibling folder
         such as ``outputs_text-only``.
-    judge : judge name as in the verdict files, needed when several lie there.
-    dataset : the dataset's own TSV; ``BENCHMARK.tsv`` in the folder is taken when not given.
+    judge : judge name as in the verdict files, needed when several lie there and differ.
+    dataset : the dataset's own TSV; ``BENCHMARK.tsv`` (or ``BENCHMARK_local.tsv``) in the folder is taken when not
+        given.
     models : read these models only; all when not given.
     exclude : models to leave out.
+    conditions : pattern of a file's path below its folder -> condition, or ``skip``.
+    blind_benchmark : name of the benchmark in the runs without image, where it differs.
+    where : column -> value; other rows are left out and counted.
 
     Returns
     -------
     Runs
         ``judgements`` has one column beyond the contract: ``hit_stored``, the verdict as the file holds it. ``hit``
-        is NaN where the verdict was a random fill or came from an old cache.
+        is NaN where the verdict was a random fill or came from an old cache. Rows with ``level`` ``circular`` are
+        verdicts on all rotations of an item, no verdicts on a reply.
 
     Raises
     ------
@@ -71,9 +112,11 @@ def read_vlmevalkit(
     >>> len(runs.responses), runs.provenance["judge"]
     (2400, 'tiny-judge')
     """
-    folder, excluded = Path(folder), set(exclude)
-    found, coverage = _files(folder, benchmark, Path(blind_folder) if blind_folder else None)
-    chosen = _choose_judge(found, judge, folder, benchmark)
+    folder, excluded, keep = Path(folder), set(exclude), _Filter(where or {})
+    beside = Path(blind_folder) if blind_folder else None
+    found, coverage = files_of(folder, benchmark, beside, conditions or {}, blind_benchmark)
+    chosen, rows = choose_judge(found, judge, folder, benchmark)
+    coverage += rows
     runs: list[_Run] = []
     heard: dict[str, pd.Series] = {}
     for (model, condition), group in _groups(found).items():
@@ -82,16 +125,19 @@ def read_vlmevalkit(
             why = "excluded in the params" if model in excluded else "not among the models asked for"
             coverage.append(note("excluded", n=1, reason=why))
             continue
-        run, rows = _read_run(group, note, chosen, folder, heard.get(model))
-        coverage += rows
-        if run is not None:
+        name = blind_benchmark if condition == "blind" and blind_benchmark else benchmark
+        choice = choose(group, name if any(f.rest == name for f in group) else benchmark, chosen, folder, keep)
+        if choice is not None:
+            run, rows = _read_run(choice, note, benchmark, chosen, folder, heard.get(model), keep)
+            coverage += rows
             runs.append(run)
             heard.setdefault(model, run.responses.set_index("item")["prediction"])
     for model in sorted(excluded - {f.model for f in found}):
         coverage.append(coverage_row("warning", n=0, model=model, reason="to be excluded, but there is no such model"))
     if not runs:
         raise _nothing(folder, benchmark, found, excluded)
-    table, inputs = _dataset(folder, benchmark, Path(dataset) if dataset else None)
+    coverage += same_replies(r.responses for r in runs)
+    table, inputs = _dataset(folder, benchmark, Path(dataset) if dataset else None, keep.left_out)
     inputs += [p for r in runs for p in r.inputs]
     verdicts = [r.judgements for r in runs if r.judgements is not None]
     responses = pd.concat([r.responses for r in runs], ignore_index=True)
@@ -103,59 +149,9 @@ def read_vlmevalkit(
         coverage=frames.frame("coverage", coverage),
         dataset=table,
         inputs=tuple(dict.fromkeys(inputs)),
-        provenance={"toolkit": "VLMEvalKit", "judge": chosen},
+        provenance={"toolkit": "VLMEvalKit", "judge": chosen}
+        | ({"runs": told} if (told := {r.items["run"].iloc[0]: r.facts for r in runs if r.facts}) else {}),
     )
-
-
-def _files(folder: Path, benchmark: str, blind_folder: Path | None) -> tuple[list[RunFile], list[dict[str, Any]]]:
-    """Files of the benchmark, blind runs of another folder included, and what is left out of them."""
-    scanned = layout.scan(folder, benchmark)
-    found, unknown = [f for f in scanned if f.benchmark == benchmark], [f for f in scanned if f.kind == "unknown"]
-    coverage: list[dict[str, Any]] = []
-    has_blind = any(f.condition == "blind" and f.kind in layout.RUNS for f in found)
-    beside = blind_folder or (None if has_blind else layout.sibling_blind(folder))
-    if beside is not None:
-        scanned = layout.scan(beside, benchmark, condition="blind")
-        blind = [f for f in scanned if f.benchmark == benchmark]
-        unknown += [f for f in scanned if f.kind == "unknown"]
-        if blind_folder and not blind:
-            mend = "check blind_folder, or the benchmark's name"
-            raise AuditError(f"no run of {benchmark!r} in the blind folder", file=blind_folder, mend=mend)
-        replaced = {f.model for f in blind}
-        dropped = [f for f in found if f.condition == "blind" and f.model in replaced]
-        reason = "the run of the blind folder is used"
-        coverage += [_about(f, folder)("excluded", n=1, reason=reason) for f in dropped]
-        found = [f for f in found if f not in dropped] + blind
-    for f in found:
-        if f.kind == "pickle":
-            reason = "a pickle is never opened; convert it to tsv where it was written if its table is missing"
-            coverage.append(_about(f, folder)("unreadable", n=1, reason=reason))
-        elif f.kind == "dangling":
-            reason = "a link that leads nowhere; copy the file it meant"
-            coverage.append(_about(f, folder)("unreadable", n=1, reason=reason))
-    for f in unknown:
-        reason = "file not recognised, not read; its name should be MODEL/MODEL_BENCHMARK.xlsx"
-        coverage.append(coverage_row("unreadable", n=1, run=_label(f.path, folder), reason=reason))
-    for path in layout.run_folders(folder):
-        reason = "files in run folders (T...) are not read; copy those of one run into the model's folder"
-        coverage.append(coverage_row("unreadable", n=1, run=_label(path, folder), reason=reason))
-    return found, coverage
-
-
-def _choose_judge(found: list[RunFile], judge: str | None, folder: Path, benchmark: str) -> str | None:
-    names = sorted({f.judge for f in found if f.kind == "result"})
-    unnamed = any(f.kind == "auxmatch" for f in found)
-    if judge is not None:
-        judge = layout.JUDGE_ALIASES.get(judge, judge)
-        if judge in names or unnamed:
-            return judge
-        has = f"judges here: {', '.join(names)}" if names else "no verdict files here"
-        mend = f"{has}; correct 'judge', or leave it out"
-        raise AuditError(f"no verdicts of judge {judge!r} for {benchmark}", file=folder, mend=mend)
-    if len(names) > 1:
-        what = f"verdicts of several judges for {benchmark}: {', '.join(names)}"
-        raise AuditError(what, file=folder, mend="choose one with 'judge: NAME' in the params")
-    return names[0] if names else ("auxmatch" if unnamed else None)
 
 
 def _groups(found: list[RunFile]) -> dict[tuple[str, str], list[RunFile]]:
@@ -167,46 +163,46 @@ def _groups(found: list[RunFile]) -> dict[tuple[str, str], list[RunFile]]:
 
 
 def _read_run(
-    group: list[RunFile], note: partial, judge: str | None, folder: Path, other: pd.Series | None
-) -> tuple[_Run | None, list[dict[str, Any]]]:
+    choice: Choice,
+    note: partial,
+    benchmark: str,
+    judge: str | None,
+    folder: Path,
+    other: pd.Series | None,
+    keep: _Filter,
+) -> tuple[_Run, list[dict[str, Any]]]:
     """One model and condition: predictions (or, where only these are left, the verdict file's copy of them)."""
-    order = {suffix: i for i, suffix in enumerate(layout.PREDICTIONS)}
-    by_format = sorted(group, key=lambda f: order.get(f.path.suffix.lower(), len(order)))
-    predictions = [f for f in by_format if f.kind == "predictions"]
-    verdicts = [f for f in by_format if f.kind == "auxmatch" or (f.kind == "result" and f.judge == judge)]
-    source = (predictions or verdicts or [None])[0]
-    if source is None:
-        return None, []
-    reason = f"the same run in another format; {source.path.name} is read"
-    coverage = [
-        note("excluded", n=1, run=_label(f.path, folder), reason=reason) for f in (*predictions[1:], *verdicts[1:])
-    ]
-    run = _label(source.path, folder)
+    source, table = choice.source, choice.table
+    keep.check(table, source.path)
+    if not len(table):
+        raise AuditError("no row is left by where:", file=source.path, mend="correct where: in the params")
+    run = label(source.path, folder)
     note = partial(note, run=run)
-    table = open_toolkit_table(source.path)
-    items = items_frame(table, source.path).assign(prediction=table["prediction"], written=_written(table))
+    coverage = list(choice.coverage)
+    items = items_frame(table, source.path).assign(prediction=table["prediction"], written=written_keys(table))
     items, copies = without_copies(items, source.path, extra=("prediction",))
     for copy in copies.itertuples():
         coverage.append(note("duplicate", n=1, item=copy.item, reason=f"row {copy.row} repeats an earlier one"))
-    if n := int((items["key"] != items["written"]).sum()):
+    if n := int(((items["key"] != items["written"]) & items["key"].str.fullmatch("[A-Z]")).sum()):
         coverage.append(note("warning", n=n, reason="keys are the text of an option; its letter is taken"))
     coverage.append(note("read", n=len(items)))
+    if keep.where and (n := choice.rows - len(table)):
+        says = ", ".join(f"{c}={v}" for c, v in keep.where.items())
+        coverage.append(note("excluded", n=n, reason=f"rows outside {says}"))
     responses = _responses(items, run, source)
     coverage += _damage(items, responses, source.path, note)
-    judgements, inputs = None, [source.path]
-    if verdicts:
-        judgements, rows = _judgements(verdicts[0], items, judge, folder, other)
+    verdicts, inputs = None, [source.path]
+    if choice.verdicts is not None:
+        verdicts, rows = judgements(choice.verdicts, items, judge, folder, other, keep)
         coverage += rows
-        inputs.append(verdicts[0].path)
+        inputs.append(choice.verdicts.path)
+    elif judge == families.SUBSTRING and families.is_ocrbench(benchmark):
+        verdicts, rows = substring_judgements(source, items, folder)
+        coverage += rows
     elif judge is not None:
         coverage.append(note("not run", n=len(items), reason=f"no verdicts of judge {judge!r}"))
     items = items.drop(columns=["prediction", "written"]).assign(run=run)
-    return _Run(items, responses, judgements, inputs), coverage
-
-
-def _written(table: pd.DataFrame) -> pd.Series:
-    """Keys as the file gives them."""
-    return cells.keys(table["answer"]) if "answer" in table.columns else pd.Series("", index=table.index, dtype="str")
+    return _Run(items, responses, verdicts, inputs, choice.status.facts), coverage
 
 
 def _responses(items: pd.DataFrame, run: str, source: RunFile) -> pd.DataFrame:
@@ -248,74 +244,16 @@ def _damage(items: pd.DataFrame, responses: pd.DataFrame, path: Path, note: part
     return rows
 
 
-def _judgements(
-    f: RunFile, items: pd.DataFrame, judge: str | None, folder: Path, other: pd.Series | None
-) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Verdicts joined by item id, with the source of each; ``other`` are the replies of the model's other run."""
-    note = _about(f, folder)
-    table = open_toolkit_table(f.path)
-    # an empty verdict must equal an empty verdict when copies are compared
-    facts = items_frame(table, f.path).assign(
-        hit=pd.Series(judged.hits(table, f.path), table.index).fillna(-1), written=_written(table)
-    )
-    facts, copies = without_copies(facts, f.path, extra=("hit",))
-    coverage = [
-        note("duplicate", n=1, item=c.item, reason=f"row {c.row} repeats an earlier one") for c in copies.itertuples()
-    ]
-    table = table.loc[facts.index].set_index(facts["item"])
-    known = pd.Index(items["item"])
-    shared = known.intersection(table.index, sort=False)
-    if surplus := len(table) - len(shared):
-        coverage.append(note("excluded", n=surplus, reason="verdicts on items that the run does not hold"))
-    if lacking := len(known) - len(shared):
-        coverage.append(note("warning", n=lacking, reason="items without a verdict"))
-    table, own = table.loc[shared], items.set_index("item").loc[shared]
-    facts = facts.set_index("item").loc[shared]
-    if "answer" in table.columns and (own["written"] != "").any():
-        judged.check_keys(own, facts, f.path)
-    stored = facts["hit"].replace(-1.0, np.nan).to_numpy()
-    if f.kind == "auxmatch":
-        extracted = judged.column(table, "extracted")
-        sources = judged.yesno_sources(extracted, table["prediction"], own["prediction"])
-    else:
-        logs = judged.column(table, "log")
-        letters = [{chr(ord("A") + i) for i, t in enumerate(o) if t.strip()} for o in own["options"]]
-        others = other.reindex(shared).fillna("") if other is not None else None
-        sources = judged.choice_sources(logs, table["prediction"], own["prediction"], letters, others)
-        extracted = judged.replies(logs, sources)
-    verdicts = pd.DataFrame(
-        {
-            "run": _label(f.path, folder),
-            "item": np.asarray(shared, dtype=object),
-            "model": f.model,
-            "condition": f.condition,
-            "sample": 0,
-            "judge": judge,
-            "hit": np.where(np.isin(sources, judged.VOID), np.nan, stored),
-            "extracted": np.asarray(extracted, dtype=object),
-            "source": sources,
-            "hit_stored": stored,
-        }
-    )
-    coverage.append(note("read", n=len(verdicts), reason="verdicts"))
-    return verdicts, coverage + [note("warning", n=n, reason=why) for n, why in judged.remarks(sources, stored, judge)]
-
-
-def _dataset(folder: Path, benchmark: str, path: Path | None) -> tuple[pd.DataFrame | None, list[Path]]:
+def _dataset(
+    folder: Path, benchmark: str, path: Path | None, left_out: set[str]
+) -> tuple[pd.DataFrame | None, list[Path]]:
     if path is None:
-        path = folder / f"{benchmark}.tsv"
-        if not path.is_file():
+        names = (f"{benchmark}.tsv", f"{benchmark}_local.tsv")
+        path = next((p for n in names if (p := folder / n).is_file()), None)
+        if path is None:
             return None, []
-    return read_dataset(path), [path]
-
-
-def _label(path: Path, folder: Path) -> str:
-    """Path relative to the results folder, with forward slashes."""
-    return Path(os.path.relpath(path, folder)).as_posix()
-
-
-def _about(f: RunFile, folder: Path) -> partial:
-    return partial(coverage_row, run=_label(f.path, folder), model=f.model, condition=f.condition)
+    table = read_dataset(path)
+    return table[~table["item"].isin(left_out)].reset_index(drop=True) if left_out else table, [path]
 
 
 def _nothing(folder: Path, benchmark: str, found: list[RunFile], excluded: set[str]) -> AuditError:
@@ -325,12 +263,9 @@ def _nothing(folder: Path, benchmark: str, found: list[RunFile], excluded: set[s
     pickles = [f.path for f in found if f.kind == "pickle"]
     if pickles:
         return files.pickle_error(pickles[0])
-    if layout.run_folders(folder):
-        mend = "copy the files of one run folder (T...) per model one level up"
-        return AuditError(f"no run of {benchmark!r} lies in the model folders themselves", file=folder, mend=mend)
     scanned = layout.scan(folder)
     names = layout.benchmark_names(scanned)
-    unknown = [_label(f.path, folder) for f in scanned if f.kind == "unknown"]
+    unknown = [label(f.path, folder) for f in scanned if f.kind == "unknown"]
     if unknown and not names:
         mend = f"rename them to MODEL/MODEL_{benchmark}.xlsx; not recognised: {', '.join(unknown[:4])}"
         return AuditError(f"no run of {benchmark!r} to read", file=folder, mend=mend)

@@ -26,6 +26,9 @@ MEND = {
     "key_outside_options": "Correct keys outside the options",
     "key_without_text": "Give the key’s option a text",
     "lost_option": "Restore options that never reached the models",
+    "key_placeholder": "Fill in keys that are placeholders",
+    "key_text_unmatched": "Match keys to the text of an option",
+    "contradictory_duplicate": "Settle items that stand twice with different keys",
 }
 
 

@@ -78,7 +78,7 @@ def _no_op(audit: Any) -> list[Run]:
 
 
 def _blind_accuracy(audit: Any) -> str:
-    table_ = lookup.rows(audit.statistics, "accuracy", level="blind", arm=audit.arm)
+    table_ = lookup.rows(audit.statistics, "accuracy", level="blind", arm=audit.arm, policy=("wrong", ""))
     if not len(table_):
         return ""
     chance = _chance(audit)

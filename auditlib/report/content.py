@@ -10,6 +10,7 @@ from auditlib.report.blocks import numbered, section
 from auditlib.report.checking import checking
 from auditlib.report.exhibits import build, evidence
 from auditlib.report.findings import findings
+from auditlib.report.integrity import integrity
 from auditlib.report.known import coverage, known
 from auditlib.report.methods import methods
 from auditlib.report.opening import opening
@@ -22,6 +23,7 @@ def content(audit: Any, paths: RunPaths) -> dict[str, Any]:
     parts = [
         opening(audit, command),
         findings(audit, built),
+        integrity(audit),
         advice(audit, command),
         *evidence(built, paths),
         checking(audit),

@@ -13,7 +13,7 @@ from auditlib.frames import ABSTENTION, LETTERS, SEVERITIES
 
 #: what a detector's findings are called in a heading
 WORDS = {
-    "integrity": "Keys and options that the files prove wrong",
+    "integrity": "Keys, options and items that the files call in doubt",
     "consensus_error": "Votes against the key",
     "visual_dependency": "Zero gain from the image, or less",
     "distractor_similarity": "Options that say the same",
@@ -52,9 +52,10 @@ def detectors_with_findings(audit: Any) -> list[str]:
     return [d for d in dict.fromkeys(["integrity", *audit.detectors["detector"]]) if d in seen]
 
 
-def checks(audit: Any) -> pd.Series:
-    """Name of the integrity check -> ids of its items, as one text list per check."""
+def checks(audit: Any, severity: str = "high") -> pd.Series:
+    """Name of the integrity check -> ids of its items of one severity, as one text list per check."""
     table = flagged(audit, "integrity")
+    table = table[table["severity"] == severity]
     names = [json.loads(e).get("check", "other") for e in table["evidence"]]
     return (
         table.groupby(pd.Series(names, index=table.index, dtype=object))["item"].agg(list)

@@ -1,108 +1,34 @@
-"""The gate before every audit: what the files themselves prove to be wrong, before any model is counted."""
+"""Warnings about runs: what the files say that makes the numbers of a run doubtful."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from auditlib.counts import count, why_not
-from auditlib.detectors.contract import empty_findings, findings
-from auditlib.frames import LETTERS, coverage_row, evidence, frame, option_name
+from auditlib.frames import coverage_row, frame
+from auditlib.integrity.duplicates import duplicates
+from auditlib.integrity.replies import reply_warnings
+from auditlib.integrity.verdicts import verdict_warnings
 from auditlib.pool import Pool
 
 #: long replies that are equal with and without the image in this share of cells are the same run twice
 SAME_RUN_SHARE = 0.9
 #: words that a reply needs before its equality says anything
 LONG_REPLY = 30
-
-NAME = "integrity"
-
-
-def check_items(pool: Pool) -> pd.DataFrame:
-    """Findings about keys and options: one row per item and defect, score 1, severity high.
-
-    Checks: key outside the options shown; key option without text; option text of the dataset that the models never
-    saw (a lost "None").
-    """
-    if "key" not in pool.items or "options" not in pool.items:
-        return empty_findings()
-    found = [
-        (item, *defect) for item, *facts in _item_rows(pool.items) for check in CHECKS if (defect := check(*facts))
-    ]
-    return findings(
-        NAME,
-        "",
-        item=[f[0] for f in found],
-        score=1.0,
-        flag=True,
-        severity="high",
-        evidence=[evidence(check=f[1], **f[3]) for f in found],
-        message=[f[2] for f in found],
-    )
-
-
-def _item_rows(items: pd.DataFrame):
-    written = items["options_written"] if "options_written" in items else [None] * len(items)
-    for item, key, options, wrote in zip(items["item"], items["key"], items["options"], written):
-        if isinstance(key, str) and len(key) == 1 and key in LETTERS and _known(options):
-            yield item, key, [str(t) for t in options], [str(t) for t in wrote] if _known(wrote) else None
-
-
-def _known(options: Any) -> bool:
-    return isinstance(options, list | tuple | np.ndarray) and any(str(t) for t in options)
-
-
-Defect = tuple[str, str, dict[str, Any]]
-
-
-def _key_outside(key: str, options: list[str], written: list[str] | None) -> Defect | None:
-    last = max(i for i, t in enumerate(options) if t)
-    if LETTERS.index(key) <= last:
-        return None
-    if written is not None and LETTERS.index(key) < len(written) and written[LETTERS.index(key)]:
-        return None
-    return (
-        "key_outside_options",
-        f"the key is {key}, the options end at {option_name(last)}",
-        {"key": key, "options": options},
-    )
-
-
-def _key_without_text(key: str, options: list[str], written: list[str] | None) -> Defect | None:
-    place = LETTERS.index(key)
-    if written is not None and place < len(written) and written[place]:
-        return None  # a lost option, said as such
-    if place >= len(options) or options[place] or place > max(i for i, t in enumerate(options) if t):
-        return None
-    return "key_without_text", f"option {key}, the key, has no text in the runs", {"key": key, "options": options}
-
-
-def _lost_option(key: str, options: list[str], written: list[str] | None) -> Defect | None:
-    if written is None:
-        return None
-    lost = [i for i, t in enumerate(written) if t and not (options[i] if i < len(options) else "")]
-    if not lost:
-        return None
-    names = ", ".join(f"{option_name(i)} {written[i]!r}" for i in lost)
-    return (
-        "lost_option",
-        f"option {names} of the dataset never reached the models"
-        + (" and is the key" if LETTERS.index(key) in lost else ""),
-        {"key": key, "lost": [option_name(i) for i in lost], "written": written},
-    )
-
-
-CHECKS: tuple[Callable[..., Defect | None], ...] = (_key_outside, _key_without_text, _lost_option)
+#: items from which on an accuracy of 0 or 1 is not believed
+ENOUGH = 20
 
 
 def check_runs(pool: Pool) -> pd.DataFrame:
-    """Coverage rows that warn about runs: same run twice, blind above full, no image in the full run, chance."""
+    """Coverage rows that warn about runs.
+
+    Same run twice (with and without the image, or under two names), blind above full, no image in the full run,
+    accuracy below chance, 0 or 1, replies of another item, verdicts that no judge gave or that contradict each other.
+    """
     rows = _not_counted(pool) + _same_run(pool) + _blind_above_full(pool) + _full_without_image(pool)
-    rows += _below_chance(pool)
-    return frame("coverage", rows)
+    rows += _below_chance(pool) + _all_or_nothing(pool) + reply_warnings(pool) + verdict_warnings(pool)
+    return frame("coverage", rows + _repeated_texts(pool))
 
 
 def _not_counted(pool: Pool) -> list[dict]:
@@ -232,3 +158,27 @@ def _below_chance(pool: Pool) -> list[dict]:
                 _warn(len(pool.items), "accuracy with the image is below chance in every stratum", model, "full")
             )
     return rows
+
+
+def _all_or_nothing(pool: Pool) -> list[dict]:
+    """Models with every item right, or none, in one run."""
+    rows = []
+    for name in pool.arm_names:
+        arm = pool.arms[name]
+        for condition in arm.hits:
+            for j in np.flatnonzero(arm.scored_models(condition)):
+                trials = len(pool.items) if arm.trials is None else int((arm.trials[condition][:, j] > 0).sum())
+                share = _accuracy(arm, condition, j)
+                if trials > ENOUGH and share in (0.0, 1.0):
+                    said = f"accuracy is exactly {share:.0f} on {trials} items ({name} arm)"
+                    rows.append(_warn(trials, said, pool.model_names[j], condition))
+    return rows
+
+
+def _repeated_texts(pool: Pool) -> list[dict]:
+    """A note where items share their text by the benchmark's design."""
+    found = duplicates(pool.items, near=False)
+    if not found.by_design:
+        return []
+    said = "items share question and options with another by design; without their pictures no duplicate can be told"
+    return [coverage_row("note", n=found.repeats, reason=said)]
