@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ import numpy as np
 from auditlib.pool import Arm, Pool
 from auditlib.stats.missing import complete_cases, missingness_groups
 
+#: runs with unequal numbers of draws are compared over their least common multiple, up to this many draws
+MOST_DRAWS = 60
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -17,7 +21,8 @@ class Counts:
 
     ``keep`` marks the pool's items that are counted; ``F``, ``B``, ``total`` (models x draws) and ``group`` (items may
     be permuted inside a group only) have one entry per kept item. ``cells`` marks the cells counted, shape (kept items,
-    models), and is None where all are. ``note`` says how missing cells were treated.
+    models), and is None where all are. ``note`` says how missing cells were treated. ``draws`` are the counts that one
+    cell can reach: draws times the unit of graded verdicts, over the least common multiple where runs differ.
     """
 
     arm: str
@@ -50,17 +55,40 @@ def why_not(pool: Pool, arm: Arm) -> str:
     both = arm.scored_models("full") & arm.scored_models("blind")
     if not both.any():
         return f"no model is scored both with and without the image in the {arm.name} arm"
-    if arm.trials is not None and arm.trials["full"].max() != arm.trials["blind"].max():
-        return f"{arm.trials['full'].max()} draws with the image, {arm.trials['blind'].max()} without"
+    tops = set(np.concatenate(list(_tops(arm, np.flatnonzero(both)).values())).tolist())
+    if math.lcm(*tops) > MOST_DRAWS * arm.unit:
+        drawn = " and ".join(f"{t / arm.unit:g}" for t in sorted(tops))
+        return f"runs of {drawn} draws have no common multiple up to {MOST_DRAWS}"
     return ""
 
 
-def count(pool: Pool, arm_name: str, models: Sequence[str] | None = None) -> Counts:
+def _tops(arm: Arm, columns: np.ndarray) -> dict[str, np.ndarray]:
+    """Trials of a cell of each of some models with all its draws, by condition."""
+    if arm.trials is None:
+        return {c: np.ones(len(columns), int) for c in ("full", "blind")}
+    return {c: arm.trials[c][:, columns].max(axis=0).astype(int) for c in ("full", "blind")}
+
+
+def steps(arm: Arm, columns: np.ndarray) -> tuple[int, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Counts a cell can reach, by how much each model's hits are multiplied to get there, and its trials.
+
+    Runs may differ in their number of draws: each cell's rate is brought to the least common multiple, in integers.
+    """
+    tops = _tops(arm, columns)
+    draws = math.lcm(*np.concatenate(list(tops.values())).tolist())
+    return draws, {c: draws // t for c, t in tops.items()}, tops
+
+
+def count(pool: Pool, arm_name: str, models: Sequence[str] | None = None, *, pairwise: bool = False) -> Counts:
     """Count hits of the models that are scored in both conditions.
 
     Complete cases while they keep at least 95% of the items; otherwise a cell counts where both runs of that model
     exist, totals differ between items, and items are grouped by missingness pattern (small patterns are pooled with
-    others of the same number of models).
+    others of the same number of models). A cell that lacks some of its run's draws is missing.
+
+    Parameters
+    ----------
+    pairwise : count every item over the models it has, even where complete cases would keep enough items.
 
     Raises
     ------
@@ -85,12 +113,17 @@ def count(pool: Pool, arm_name: str, models: Sequence[str] | None = None) -> Cou
         n = len(F)
         total = np.full(n, len(columns), np.int32)
         return Counts(arm_name, used, 1, np.ones(n, bool), F, B, total, np.zeros(n, np.int32))
-    draws = int(arm.trials["full"].max())
-    cell = (arm.trials["full"][:, columns] == draws) & (arm.trials["blind"][:, columns] == draws)
+    draws, factor, tops = steps(arm, columns)
+    cell = (arm.trials["full"][:, columns] == tops["full"]) & (arm.trials["blind"][:, columns] == tops["blind"])
+    if any((f > 1).any() for f in factor.values()):
+        full, blind = (_scaled(arm.hits[c], columns, factor[c]) for c in ("full", "blind"))
+    uneven = _uneven(arm, tops, draws)
     complete, enough = complete_cases(cell)
     n_complete, n_all = int(complete.sum()), len(complete)
+    enough = enough and (not pairwise or n_complete == n_all)
     if enough:
         note = "" if n_complete == n_all else f"complete cases: {n_complete} of {n_all} items"
+        note = "; ".join(filter(None, [note, uneven]))
         F = full[complete][:, columns].sum(axis=1, dtype=np.int32)
         B = blind[complete][:, columns].sum(axis=1, dtype=np.int32)
         total = np.full(n_complete, len(columns) * draws, np.int32)
@@ -106,7 +139,24 @@ def count(pool: Pool, arm_name: str, models: Sequence[str] | None = None) -> Cou
         f"only {n_complete} of {n_all} items have every cell: {int(keep.sum())} items counted over the models they have"
     )
     note += f"; {pooled} items in small missingness groups pooled by number of models" if pooled else ""
+    note += f"; {uneven}" if uneven else ""
     return Counts(arm_name, used, draws, keep, F, B, total, groups.group, note, cell)
+
+
+def _scaled(hits: np.ndarray, columns: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Hits of some models times their factors, in an array as wide as before."""
+    out = hits.astype(np.int32)
+    out[:, columns] *= factor.astype(np.int32)
+    return out
+
+
+def _uneven(arm: Arm, tops: dict[str, np.ndarray], draws: int) -> str:
+    """A sentence where runs differ in their number of draws."""
+    different = sorted({t for each in tops.values() for t in each.tolist()})
+    if len(different) < 2:
+        return ""
+    words = " and ".join(f"{t // arm.unit}" for t in different)
+    return f"runs of {words} draws: hits of each are brought to {draws // arm.unit} draws"
 
 
 def smaller_pools(pool: Pool, models: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

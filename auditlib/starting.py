@@ -99,7 +99,8 @@ def params_for_audit(wish: Wish, outputs: Path) -> tuple[Path, bool]:
 
 def params_text(wish: Wish, dest: Path) -> tuple[str, str]:
     """Name and text of the params file that a folder ``dest`` would get; ``dest`` itself is not touched."""
-    from auditlib.readers.discover import discover, write_params
+    from auditlib.readers.discover import discover
+    from auditlib.readers.discover_params import write_params
 
     for path in (wish.folder, wish.blind, wish.dataset):
         if path is not None and not path.exists():

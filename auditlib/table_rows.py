@@ -138,6 +138,14 @@ def categories(audit: Any) -> pd.DataFrame:
     return pd.DataFrame(out)
 
 
+def abstention(audit: Any) -> pd.DataFrame:
+    """Every share by arm with abstentions wrong, left out, and free to be anything."""
+    from auditlib.figures.abstention import shares_by_policy
+
+    table = shares_by_policy(audit, lookup.arms(audit))
+    return table.assign(share=table["share"].str.replace("_", " ").str.replace(" majority", ", majority rule"))
+
+
 def composition(audit: Any) -> pd.DataFrame:
     """Zero-gain items by the number of right models: observed, expected, difference."""
     from auditlib.figures.nulls import prepare_no_gain
@@ -154,13 +162,13 @@ def profile(audit: Any) -> pd.DataFrame:
 
 def accuracy(audit: Any) -> pd.DataFrame:
     """Accuracy with and without the image by model and arm, gain, and leakage where a text base is known."""
-    table = lookup.rows(audit.statistics, "accuracy", level=("full", "blind"))
+    table = lookup.rows(audit.statistics, "accuracy", level=("full", "blind"), policy=WRONG)
     if not len(table):
         raise Lacking("no model has an accuracy")
     wide = table.pivot_table(index=["models", "arm"], columns="level", values=["estimate", "low", "high"], sort=False)
     wide.columns = [f"{b}_{a}".removesuffix("_estimate") for a, b in wide.columns]
     for metric, name in (("multimodal_gain", "gain"), ("multimodal_leakage", "leakage")):
-        found = lookup.rows(audit.statistics, metric).set_index(["models", "arm"])["estimate"]
+        found = lookup.rows(audit.statistics, metric, policy=WRONG).set_index(["models", "arm"])["estimate"]
         wide[name] = found.reindex(wide.index)
     wanted = ["model", "arm", "full", "full_low", "full_high", "blind", "blind_low", "blind_high", "gain", "leakage"]
     wide = wide.reset_index().rename(columns={"models": "model"}).reindex(columns=wanted)

@@ -71,7 +71,7 @@ def test_a_pool_with_everything_has_every_table():
 
 def test_what_a_pool_lacks_is_not_made_and_says_why():
     lacking = missing(demo(blind=False, judged=False))
-    assert set(lacking) == {"table2_pools", "categories", "composition", "disagreement", "verdicts"}
+    assert set(lacking) == {"table2_pools", "categories", "abstention", "composition", "disagreement", "verdicts"}
     assert lacking["table2_pools"] == "this pool has no blind run"
     assert {"extraction", "verdicts", "letters", "strata"} <= set(missing(bare()))
     assert {"agreement", "same_wrong_option", "strata"} <= set(missing(demo(models=1, strata=0, judged=False)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from auditlib.figures import arms, design, nulls, pipeline, profile, strata
+from auditlib.figures import abstention, arms, design, nulls, pipeline, profile, strata
 from auditlib.figures import captions as say
 from auditlib.lookup import Lacking
 
@@ -66,6 +66,8 @@ _ALL = (
            "full and blind runs, two arms"),
     Figure("bounds", "How far abstentions and the pool can move each share", arms.prepare_bounds, arms.bounds,
            say.bounds, "full and blind runs"),
+    Figure("abstention", "Shares by what an abstention counts as", abstention.prepare_abstention,
+           abstention.abstention, say.abstention, "full and blind runs, replies without an answer"),
     Figure("pool_size", "Number of models and the zero-gain share", profile.prepare_pool_size, profile.pool_size,
            say.pool_size, "full and blind runs of three models"),
     Figure("blind_profile", "What each model did with and without the image", profile.prepare_profile,

@@ -153,7 +153,8 @@ def prepare_bounds(audit: Any) -> pd.DataFrame:
         mine = lookup.rows(audit.statistics, metric, arm=arm, models="all", stratum="all")
         wrong = lookup.one(mine, metric, policy=("wrong", ""))
         bound = lookup.one(mine, metric, policy="bounds")
-        others = mine[~mine["policy"].isin(["bounds"])]["estimate"].dropna().astype(float)
+        counted = mine["policy"].isin(["wrong", "", "failed_wrong", "failed_missing"])
+        others = mine[counted]["estimate"].dropna().astype(float)
         if wrong is None or bound is None:
             continue
         pools = lookup.pool_range(audit.statistics, metric, arm=arm, policy=("wrong", ""))

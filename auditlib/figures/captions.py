@@ -117,6 +117,14 @@ def bounds(frame: pd.DataFrame) -> str:
             f"(lines).{tail}")  # fmt: skip
 
 
+def abstention(frame: pd.DataFrame) -> str:
+    r = frame.iloc[0]
+    return (f"Each share with abstentions counted wrong (dots) and with those model-item pairs left out (diamonds; "
+            f"{_arm(frame)}); bars: what any blind answers in their place could give. Zero gain: "
+            f"{percent(r['wrong'])} wrong, {percent(r['excluded'])} left out, attainable "
+            f"{interval(r['bound_low'], r['bound_high'])}%.")  # fmt: skip
+
+
 def pool_size(frame: pd.DataFrame) -> str:
     raw, excess = frame[frame["quantity"] == "raw share"], frame[frame["quantity"] == "excess"]
     if not len(raw) or not len(excess):

@@ -28,7 +28,7 @@ def prepare_profile(audit: Any) -> pd.DataFrame:
     arm = lookup.headline_arm(audit)
     cells = _cells(audit, arm)
     if cells is None:
-        table = lookup.rows(audit.statistics, "accuracy", arm=arm, level=("full", "blind"))
+        table = lookup.rows(audit.statistics, "accuracy", arm=arm, level=("full", "blind"), policy=("wrong", ""))
         if not len(table):
             raise Lacking("no model has an accuracy")
         table = table.rename(columns={"models": "model", "level": "condition", "estimate": "correct"})

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from auditlib.metrics.rows import interval_fields, row
+from auditlib.metrics.rows import interval_fields, row, share_fields
 from auditlib.pool import Pool
 from auditlib.stats.agreement import fleiss_kappa
-from auditlib.stats.intervals import wilson
 
 
 def correctness_rows(pool: Pool) -> list[dict[str, Any]]:
@@ -21,20 +20,22 @@ def correctness_rows(pool: Pool) -> list[dict[str, Any]]:
             continue
         columns = np.flatnonzero(arm.scored_models("full"))
         hits = arm.hits["full"][:, columns]
+        kept, single = np.ones(len(hits), bool), True
+        whole = np.ones(hits.shape, int)
         if arm.trials is not None:
-            trials = arm.trials["full"][:, columns]
-            if trials.max(initial=0) > 1:
-                continue
-            hits = hits[(trials > 0).all(axis=1)]
+            whole = arm.trials["full"][:, columns]
+            single, kept = whole.max(initial=0) <= 1, (whole > 0).all(axis=1)
+        hits, whole = hits[kept], whole[kept]
         n, models = hits.shape
         if not n or models < 2:
             continue
-        solved = hits.sum(axis=1, dtype=np.int64)
-        for metric, k in (
-            ("saturated_share", int((solved == models).sum())),
-            ("never_solved_share", int((solved == 0).sum())),
-        ):
-            rows.append(row(metric, interval_fields(wilson(k, n)), arm=name, n=n, estimate=k / n))
-        k = fleiss_kappa(hits.astype(np.int8), draws=pool.settings.bootstrap, rng=pool.rng("correctness kappa", name))
-        rows.append(row("correctness_kappa", interval_fields(k.interval), arm=name, n=n, estimate=k.estimate))
+        cluster = None if pool.cluster is None else pool.cluster[kept]
+        rows.append(row("saturated_share", share_fields((hits == whole).all(axis=1), cluster), arm=name))
+        rows.append(row("never_solved_share", share_fields((hits == 0).all(axis=1), cluster), arm=name))
+        if not single:  # kappa is defined on one right-or-wrong verdict of each model
+            continue
+        rng = pool.rng("correctness kappa", name)
+        k = fleiss_kappa(hits.astype(np.int8), draws=pool.settings.bootstrap, rng=rng, cluster=cluster)
+        ends = interval_fields(k.interval)
+        rows.append(row("correctness_kappa", ends, arm=name, n=n, estimate=k.estimate, note=k.note))
     return rows

@@ -1,4 +1,4 @@
-"""How the headline depends on the pool: its size, its halves, where the excess sits, what abstentions could hide."""
+"""How the headline depends on the pool: its size, its halves, where the excess sits."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ import numpy as np
 from auditlib.counts import count, why_not
 from auditlib.metrics.blocks import blocks_of, strata_labels
 from auditlib.metrics.rows import row
-from auditlib.metrics.shares import HEADLINE, SHARES
+from auditlib.metrics.shares import HEADLINE
 from auditlib.pool import Pool
-from auditlib.stats.bounds import attainable_bounds, merge
-from auditlib.stats.categories import category_region
 from auditlib.stats.null import composition
 from auditlib.stats.poolsize import pool_size_curve
 from auditlib.stats.splits import split_halves
 
+#: with more levels, those that no item holds or could hold are left out
+MANY_LEVELS = 40
+
 
 def pool_rows(pool: Pool) -> list[dict[str, Any]]:
-    """Composition of the excess, pool-size curve, split halves and bounds, per arm."""
+    """Composition of the excess, pool-size curve, split halves, per arm."""
     rows: list[dict[str, Any]] = []
     for arm in pool.arm_names:
         if not why_not(pool, pool.arms[arm]):
-            rows += _composition(pool, arm) + _curve(pool, arm) + _splits(pool, arm) + _bounds(pool, arm)
+            rows += _composition(pool, arm) + _curve(pool, arm) + _splits(pool, arm)
     return rows
 
 
@@ -35,7 +36,10 @@ def _composition(pool: Pool, arm: str) -> list[dict[str, Any]]:
         if kind == "within" and codes is None:
             continue
         observed, expected = composition(blocks_of(counts, codes).tables)
+        many = len(observed) > MANY_LEVELS
         for level, (o, e) in enumerate(zip(observed.tolist(), expected.tolist())):
+            if many and not o and not e and level + 1 < len(observed):
+                continue
             rows.append(
                 row(
                     "zero_gain_composition",
@@ -104,40 +108,3 @@ def _splits(pool: Pool, arm: str) -> list[dict[str, Any]]:
             note="median absolute difference of the excess between halves; null, low, high: under the fitted F x B law",
         )
     ]
-
-
-def _bounds(pool: Pool, arm: str) -> list[dict[str, Any]]:
-    """Bounds of each share when every reply without an answer could be right or wrong.
-
-    Policy ``bounds`` frees blind replies only (a model that sees the image and names no option has failed the item);
-    ``bounds_both`` frees those of full runs too.
-    """
-    if "full" not in pool.abstained or "blind" not in pool.abstained:
-        return []
-    counts = count(pool, arm)
-    if counts.draws != 1:
-        return []
-    columns = [pool.model_names.index(m) for m in counts.models]
-    free = {}
-    for condition in ("full", "blind"):
-        mute = pool.abstained[condition][np.ix_(counts.keep, columns)]
-        hits = pool.arms[arm].hits[condition][np.ix_(counts.keep, columns)] > 0
-        # a reply in which the judge found the right option is no abstention, whatever the parser says
-        unknown = mute & ~hits
-        free[condition] = (unknown if counts.cells is None else unknown & counts.cells).sum(axis=1)
-    if not (free["full"].any() or free["blind"].any()):
-        return []
-    rows = []
-    silent = "in which the parser finds no answer, and which is no hit, may be right or wrong"
-    notes = {"bounds": f"each blind reply {silent}", "bounds_both": f"each reply, full or blind, {silent}"}
-    for policy, note in notes.items():
-        full = free["full"] if policy == "bounds_both" else np.zeros_like(free["full"])
-        for share in SHARES:
-            parts = []
-            for total in sorted(set(counts.total.tolist())):
-                at = counts.total == total
-                region = category_region(share, int(total))
-                parts.append(attainable_bounds(counts.F[at], full[at], counts.B[at], free["blind"][at], region))
-            b = merge(parts)
-            rows.append(row(f"{share}_share", arm=arm, policy=policy, n=counts.n, low=b.low, high=b.high, note=note))
-    return rows

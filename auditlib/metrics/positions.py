@@ -9,10 +9,10 @@ import numpy as np
 
 from auditlib.detectors.answer_options_distribution import needs
 from auditlib.frames import option_name
-from auditlib.metrics.rows import interval_fields, row
+from auditlib.metrics.rows import noted, row
 from auditlib.pool import Pool
-from auditlib.stats.intervals import wilson
 from auditlib.stats.positions import key_positions
+from auditlib.stats.rates import share_interval
 
 
 def position_rows(pool: Pool) -> list[dict[str, Any]]:
@@ -24,6 +24,7 @@ def position_rows(pool: Pool) -> list[dict[str, Any]]:
     if not judged.any():
         return []
     key, k, n = key[judged], k[judged], int(judged.sum())
+    cluster = None if pool.cluster is None else pool.cluster[judged]
     p = key_positions(key, k, rng=pool.rng("positions"))
     rows = [
         row(
@@ -41,7 +42,7 @@ def position_rows(pool: Pool) -> list[dict[str, Any]]:
         rows.append(
             row(
                 "key_letter_share",
-                interval_fields(wilson(seen, n)),
+                noted(share_interval(key == i, cluster)),
                 level=level,
                 n=n,
                 estimate=seen / n,
@@ -86,8 +87,9 @@ def _longest(pool: Pool, judged: np.ndarray) -> list[dict[str, Any]]:
     """How often the key is the single longest option, against chance."""
     if "options" not in pool.items:
         return []
-    hit, chance, n = 0, 0.0, 0
-    for options, key in zip(pool.items["options"].to_numpy()[judged], pool.key_codes[judged].tolist()):
+    hit, chance, n, hits, places = 0, 0.0, 0, [], []
+    options_of, keys = pool.items["options"].to_numpy()[judged], pool.key_codes[judged].tolist()
+    for place, options, key in zip(np.flatnonzero(judged).tolist(), options_of, keys):
         if not isinstance(options, list | tuple | np.ndarray):
             continue
         length = [len(str(t)) for t in options]
@@ -97,12 +99,14 @@ def _longest(pool: Pool, judged: np.ndarray) -> list[dict[str, Any]]:
             continue
         n, chance = n + 1, chance + 1 / len(shown)
         hit += longest[0] == key
+        hits.append(longest[0] == key)
+        places.append(place)
     if not n:
         return []
     return [
         row(
             "longest_option_rate",
-            interval_fields(wilson(hit, n)),
+            noted(share_interval(hits, None if pool.cluster is None else pool.cluster[places])),
             n=n,
             estimate=hit / n,
             null=chance / n,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from auditlib.counts import count, why_not
-from auditlib.metrics.rows import interval_fields, row
+from auditlib.metrics.rows import noted, row, share_fields
 from auditlib.pool import Pool
 from auditlib.stats.categories import CATEGORIES, categories
-from auditlib.stats.intervals import wilson
+from auditlib.stats.rates import rate_interval
 
 
 def profile_rows(pool: Pool) -> list[dict[str, Any]]:
@@ -19,7 +19,7 @@ def profile_rows(pool: Pool) -> list[dict[str, Any]]:
 
 
 def _accuracy(pool: Pool) -> list[dict[str, Any]]:
-    rows = []
+    rows, cluster = [], pool.cluster
     for name in pool.arm_names:
         arm = pool.arms[name]
         for condition, hits in arm.hits.items():
@@ -29,15 +29,16 @@ def _accuracy(pool: Pool) -> list[dict[str, Any]]:
                 if not draws:
                     continue
                 # with repeated draws the items, not the draws, are the units of the interval
-                single = arm.trials is None or arm.trials[condition].max() <= 1
-                ends = interval_fields(wilson(k, draws)) if single else {}
-                rows.append(row("accuracy", ends, arm=name, models=model, level=condition, n=draws, estimate=k / draws))
+                t = None if arm.trials is None else arm.trials[condition][:, j]
+                ends = noted(rate_interval(hits[:, j], t, cluster, unit=arm.unit))
+                n = draws // arm.unit
+                rows.append(row("accuracy", ends, arm=name, models=model, level=condition, n=n, estimate=k / draws))
     return rows
 
 
 def _replies(pool: Pool) -> list[dict[str, Any]]:
     """Rates of replies that give no answer, that refuse, and that failed; of all replies that were asked for."""
-    rows = []
+    rows, cluster = [], pool.cluster
     arm = "exact" if "exact" in pool.arms else "exact_yesno"
     readable = pool.items["answer_type"].isin(["choice", "yesno"]).to_numpy() if "answer_type" in pool.items else None
     for condition in (c for c in ("full", "blind") if c in pool.letters):
@@ -47,11 +48,9 @@ def _replies(pool: Pool) -> list[dict[str, Any]]:
                 if condition not in table:
                     continue
                 of = asked & readable if kind == "unparseable" and readable is not None else asked
-                n, k = int(of.sum()), int((table[condition][:, j] & of).sum())
-                if n:
-                    ends = interval_fields(wilson(k, n))
-                    name = f"{condition}_{kind}_rate"
-                    rows.append(row(name, ends, models=model, n=n, arm=arm, level=condition, estimate=k / n))
+                if of.any():
+                    fields = share_fields(table[condition][of, j], None if cluster is None else cluster[of])
+                    rows.append(row(f"{condition}_{kind}_rate", fields, models=model, arm=arm, level=condition))
     return rows
 
 
@@ -115,7 +114,11 @@ def _disagreements(pool: Pool) -> list[dict[str, Any]]:
             both = judged.trials[condition][:, j].astype(bool) & exact.trials[condition][:, j].astype(bool)
             if not both.any():
                 continue
-            differ = int((judged.hits[condition][both, j] != exact.hits[condition][both, j]).sum())
+            h, t = (
+                [a[condition][both, j].astype(int) for a in arrays]
+                for arrays in ((judged.hits, exact.hits), (judged.trials, exact.trials))
+            )
+            differ = int((h[0] * t[1] != h[1] * t[0]).sum())
             total, pairs = total + differ, pairs + int(both.sum())
             rows.append(
                 row(
@@ -149,5 +152,6 @@ def _flow(pool: Pool) -> list[dict[str, Any]]:
             k = int(((ca == i) & (cb == j)).sum())
             if k:
                 rows.append(row("category_flow", level=f"{old}>{new}", n=k, estimate=k / n))
-    changed = int((ca != cb).sum())
-    return [*rows, row("category_changed", interval_fields(wilson(changed, n)), n=changed, estimate=changed / n)]
+    cluster = None if pool.cluster is None else pool.cluster[both]
+    fields = share_fields(ca != cb, cluster) | {"n": int((ca != cb).sum())}
+    return [*rows, row("category_changed", fields)]

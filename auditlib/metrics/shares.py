@@ -10,10 +10,12 @@ import pandas as pd
 
 from auditlib.counts import Counts, count, smaller_pools, why_not
 from auditlib.metrics.blocks import Blocks, blocks_of, strata_labels
-from auditlib.metrics.rows import interval_fields, row
+from auditlib.metrics.rows import interval_fields, noted, row, share_fields
 from auditlib.pool import Arm, Pool
-from auditlib.stats.intervals import cluster_excess_interval, excess_interval, wilson
+from auditlib.stats.intervals import cluster_excess_interval, excess_interval
 from auditlib.stats.null import NullResult, region_null
+from auditlib.stats.rates import share_interval
+from auditlib.stats.shuffle import cluster_shuffle
 
 #: shares by the name of their region
 SHARES = (
@@ -54,12 +56,13 @@ def share_rows(pool: Pool) -> tuple[list[dict[str, Any]], list[Draws]]:
             continue
         whole = count(pool, arm)
         for share in SHARES:
-            rows += _nulls(pool, share, whole, "all", labels, words, draws, intervals=share == HEADLINE)
+            rows += null_rows(pool, share, whole, "all", labels, words, draws, intervals=share == HEADLINE)
+        rows += _cluster_shuffle(pool, whole, labels, words)
         rows += _strata_rows(pool, whole, labels)
         for name, kept in smaller_pools(pool, whole.models):
             counts = count(pool, arm, kept)
             for share in SHARES:
-                rows += _nulls(pool, share, counts, name, labels, words, None, intervals=False)
+                rows += null_rows(pool, share, counts, name, labels, words, None, intervals=False)
         rows += _other_failure_policy(pool, arm, labels, words)
     return rows, draws
 
@@ -76,11 +79,34 @@ def _other_failure_policy(pool: Pool, arm: str, labels: np.ndarray | None, words
     if why_not(other, other.arms[arm]):
         return []
     policy = "failed_wrong" if as_wrong else "failed_missing"
-    rows = _nulls(other, HEADLINE, count(other, arm), "all", labels, words, None, intervals=False)
+    rows = null_rows(other, HEADLINE, count(other, arm), "all", labels, words, None, intervals=False)
     return [r | {"policy": policy, "family": "sensitivity"} for r in rows]
 
 
-def _nulls(
+def _cluster_shuffle(pool: Pool, counts: Counts, labels: np.ndarray | None, words: str) -> list[dict[str, Any]]:
+    """The headline share when whole clusters of items change places, beside the law that moves items one by one."""
+    cluster = pool.cluster
+    if cluster is None:
+        return []
+    out = []
+    kinds = [("pooled", "", blocks_of(counts))]
+    if labels is not None:
+        kinds.append(("within", f" inside {words}", blocks_of(counts, labels)))
+    for kind, where, blocks in kinds:
+        if len(np.unique(cluster[blocks.rows])) == blocks.n or not blocks.n:
+            continue
+        rng = pool.rng("cluster shuffle", counts.arm, kind)
+        s = cluster_shuffle(blocks.F, blocks.B, blocks.code, cluster[blocks.rows], blocks.regions(HEADLINE), rng=rng,
+                            draws=pool.settings.permutations)  # fmt: skip
+        note = f"whole clusters ({s.clusters}) change places with clusters of as many items{where}"
+        note += f"; {s.fixed} items in clusters without a like stay" if s.fixed else ""
+        out.append(
+            row(f"{HEADLINE}_share", s.as_row(), arm=counts.arm, null_kind=kind, family="sensitivity", note=note)
+        )
+    return out
+
+
+def null_rows(
     pool: Pool,
     share: str,
     counts: Counts,
@@ -145,7 +171,9 @@ def measure(
         exact="auto" if full else "never",
         rng=pool.rng("null", *names),
     )
-    ends: dict[str, Any] = interval_fields(wilson(result.observed, result.n)) if result.n else {}
+    cluster = None if pool.cluster is None else pool.cluster[blocks.rows]
+    ends: dict[str, Any] = noted(share_interval(blocks.inside(share), cluster)) if result.n else {}
+    place = place | {"note": "; ".join(filter(None, [place.get("note", ""), ends.pop("note", "")]))}
     if intervals and result.n:
         ends |= interval_fields(_excess_interval(pool, blocks, regions, names), "excess_")
     # null, sd and excess are always the closed forms, whatever the law that p comes from
@@ -191,10 +219,8 @@ def _strata_rows(pool: Pool, counts: Counts, labels: np.ndarray | None) -> list[
 
 
 def _plain_share(pool: Pool, share: str, blocks: Blocks, place: dict[str, Any], family: str) -> dict[str, Any]:
-    inside = int(blocks.inside(share).sum())
-    return row(
-        f"{share}_share", interval_fields(wilson(inside, blocks.n)), **place, n=blocks.n, estimate=inside / blocks.n
-    )
+    cluster = None if pool.cluster is None else pool.cluster[blocks.rows]
+    return row(f"{share}_share", share_fields(blocks.inside(share), cluster), **place)
 
 
 def design_labels(pool: Pool) -> np.ndarray | None:

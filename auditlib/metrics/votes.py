@@ -11,14 +11,15 @@ from auditlib.counts import smaller_pools
 from auditlib.detectors.consensus_error import consensus
 from auditlib.detectors.consensus_error import needs as consensus_needs
 from auditlib.detectors.fleiss_kappa_agreement import needs as kappa_needs
-from auditlib.metrics.rows import interval_fields, row
+from auditlib.metrics.rows import interval_fields, row, share_fields
 from auditlib.pool import Pool
 from auditlib.stats.agreement import fleiss_kappa, krippendorff_alpha
-from auditlib.stats.intervals import wilson
 from auditlib.stats.wrong_options import same_wrong_option
 
 #: pairs of models beyond which only the mean over pairs is reported
 MAX_PAIRS = 300
+#: tiers, then any of them
+TIERS = ("unanimous", "high", "medium", "consensus")
 BASELINES = {
     "shuffled": "null: wrong letters shuffled over items with their own wrongness",
     "rejudged": "null: the second model's letters shuffled over items, wrongness judged again on the new item",
@@ -40,53 +41,56 @@ def _smaller(pool: Pool) -> list[dict[str, Any]]:
     if "full" not in pool.letters:
         return []
     letters, key = pool.letters["full"], pool.key_codes
-    n, rows = int((key >= 0).sum()), []
+    keyed, rows = key >= 0, []
+    cluster = None if pool.cluster is None else pool.cluster[keyed]
     for label, kept in smaller_pools(pool, pool.model_names):
         part = letters[:, [pool.model_names.index(m) for m in kept]]
         common = {"arm": "exact", "models": label, "family": "sensitivity"}
         c = consensus(part, key)
         if c.keep.any():
-            for metric in ("unanimous", "high", "medium"):
-                k = int((c.tier == metric).sum())
-                rows.append(row(f"{metric}_share", interval_fields(wilson(k, n)), **common, n=n, estimate=k / n))
-            k = int((c.tier != "none").sum())
-            rows.append(row("consensus_share", interval_fields(wilson(k, n)), **common, n=n, estimate=k / n))
+            tier = _tier_of(pool, c)
+            for metric in TIERS:
+                rows.append(row(f"{metric}_share", share_fields(_hit(tier, metric)[keyed], cluster), **common))
         if len(kept) >= 2 and not kappa_needs(pool):
             kappa = fleiss_kappa(part)
             rows.append(row("fleiss_kappa", **common, n=kappa.n, estimate=kappa.estimate, note=kappa.note))
     return rows
 
 
-def _tiers(pool: Pool) -> list[dict[str, Any]]:
-    c = consensus(pool.letters["full"], pool.key_codes)
+def _tier_of(pool: Pool, c: Any) -> np.ndarray:
+    """Tier of every item, "" where the consensus has none."""
     tier = np.full(len(pool.items), "", dtype=object)
     tier[c.keep] = c.tier
+    return tier
+
+
+def _hit(tier: np.ndarray, metric: str) -> np.ndarray:
+    return (tier != "") & (tier != "none") if metric == "consensus" else tier == metric
+
+
+def _tiers(pool: Pool) -> list[dict[str, Any]]:
+    c = consensus(pool.letters["full"], pool.key_codes)
+    tier, cluster = _tier_of(pool, c), pool.cluster
     keyed = pool.key_codes >= 0
     rows = []
     strata = pool.strata
     groups = [("all", keyed)] + ([] if strata is None else [(s, keyed & (strata == s)) for s in sorted(set(strata))])
     for name, here in groups:
-        n = int(here.sum())
-        if not n:
+        if not here.any():
             continue
-        for metric in ("unanimous", "high", "medium", "consensus"):
-            hit = (tier != "") & (tier != "none") if metric == "consensus" else tier == metric
-            k = int((hit & here).sum())
-            rows.append(
-                row(f"{metric}_share", interval_fields(wilson(k, n)), arm="exact", stratum=name, n=n, estimate=k / n)
-            )
-    n = int(keyed.sum())
-    unanimous = c.voters[c.tier == "unanimous"]
-    for voters in sorted(set(unanimous.tolist())):
-        k = int((unanimous == voters).sum())
+        mine = None if cluster is None else cluster[here]
+        for metric in TIERS:
+            rows.append(row(f"{metric}_share", share_fields(_hit(tier, metric)[here], mine), arm="exact", stratum=name))
+    voters_of = np.zeros(len(pool.items), int)
+    voters_of[c.keep] = np.where(c.tier == "unanimous", c.voters, 0)
+    mine = None if cluster is None else cluster[keyed]
+    for voters in sorted(set(voters_of[voters_of > 0].tolist())):
         rows.append(
             row(
                 "unanimous_share",
-                interval_fields(wilson(k, n)),
+                share_fields((voters_of == voters)[keyed], mine),
                 arm="exact",
                 level=f"{voters}/{voters}",
-                n=n,
-                estimate=k / n,
                 note=f"{voters} voters, all for one option that is not the key",
             )
         )
@@ -164,7 +168,10 @@ def _same_wrong(pool: Pool) -> list[dict[str, Any]]:
     keyed = key >= 0
     rows = []
     pairs = list(combinations(range(len(names)), 2))
-    results = [(a, b, same_wrong_option(letters[keyed, a], letters[keyed, b], key[keyed])) for a, b in pairs]
+    cluster = None if pool.cluster is None else pool.cluster[keyed]
+    results = [
+        (a, b, same_wrong_option(letters[keyed, a], letters[keyed, b], key[keyed], cluster=cluster)) for a, b in pairs
+    ]
     results = [(a, b, r) for a, b, r in results if r.n]
     if not results:
         return rows

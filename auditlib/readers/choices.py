@@ -97,6 +97,8 @@ def text_keys(keys: Iterable[str], written: Iterable[str], options: Iterable[lis
             out.append(key)
             continue
         same = [i for i, text in enumerate(texts) if text.strip() == cell.strip()]
+        if not same:  # "White" means the option "white" where only one option reads so
+            same = [i for i, text in enumerate(texts) if text.strip().casefold() == cell.strip().casefold()]
         out.append(chr(ord("A") + same[0]) if len(same) == 1 and same[0] < 26 else key)
     return out
 

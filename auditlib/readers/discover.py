@@ -13,7 +13,8 @@ import yaml
 from auditlib.errors import AuditError
 from auditlib.params import Params, check_params
 from auditlib.readers import discover_roots, files, layout
-from auditlib.readers.runfile import BLIND, RunFile
+from auditlib.readers.found import Found
+from auditlib.readers.runfile import RunFile
 
 #: modules whose ``scan`` lists the runs of a toolkit; VLMEvalKit's is layout.py
 SCANS = {
@@ -26,128 +27,24 @@ _WORDS = ("blind", "text", "noimg", "noimage", "no_image", "no-image")
 
 
 @dataclass(frozen=True)
-class Found:
-    """What lies in a results folder.
+class Survey:
+    """Results folders of a tree, and what of it could not be looked at."""
 
-    Attributes
-    ----------
-    folder : the results folder.
-    blind_folder : a sibling folder that holds runs without image, if one was found.
-    toolkit : which toolkit wrote it.
-    files : predictions, verdicts, and files that are unreadable or not recognised, sorted by path.
-    datasets : benchmark to the dataset's own TSV, where it lies in the folder.
-    notes : what could not be looked at, and folders beside it that may hold runs without image.
-    """
-
-    folder: Path
-    blind_folder: Path | None
-    toolkit: str
-    files: tuple[RunFile, ...]
-    datasets: dict[str, Path]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def benchmarks(self) -> list[str]:
-        """Benchmarks with runs."""
-        return layout.benchmark_names(self.files)
-
-    def models(self, benchmark: str, condition: str | None = None) -> list[str]:
-        """Models with a run of the benchmark, in one condition or in any."""
-        return sorted({f.model for f in self.runs(benchmark) if condition in (None, f.condition)})
-
-    def runs(self, benchmark: str) -> list[RunFile]:
-        """Runs of the benchmark, and as ``blind`` those of the task that is paired with it."""
-        return [f for f in self._named(benchmark) if f.kind in layout.RUNS]
-
-    def blind_candidates(self, benchmark: str) -> list[str]:
-        """Benchmarks whose name is this one's and an ending for runs without image."""
-        return [b for b in self.benchmarks if b in {benchmark + e for e in BLIND}]
-
-    def blind_benchmark(self, benchmark: str) -> str | None:
-        """The task that is this benchmark without image: the only candidate, where no other run is without image."""
-        candidates = self.blind_candidates(benchmark)
-        own = any(f.benchmark == benchmark and f.condition == "blind" for f in self.files if f.kind in layout.RUNS)
-        return candidates[0] if len(candidates) == 1 and not own else None
-
-    def judges(self, benchmark: str) -> dict[str, int]:
-        """Stored verdicts to choose among and how many files have each; yes/no files name none."""
-        if self.toolkit == "vlmevalkit":
-            names = [f.judge for f in self._named(benchmark) if f.kind == "result"]
-        else:
-            names = [j for f in self.runs(benchmark) for j in (f.judges or ((f.judge,) if f.judge else ()))]
-        return {n: names.count(n) for n in sorted(set(names))}
-
-    def missing(self, benchmark: str) -> list[str]:
-        """What an audit of the benchmark would lack, one sentence each."""
-        full, blind = set(self.models(benchmark, "full")), set(self.models(benchmark, "blind"))
-        says = []
-        if not blind:
-            says.append("no run without image: visual dependency cannot be judged")
-        else:
-            says += [f"{m} has no run without image" for m in sorted(full - blind)]
-        says += [f"{m} has no run with image" for m in sorted(blind - full)]
-        judges = self.judges(benchmark)
-        runs = {(f.model, f.condition) for f in self.runs(benchmark)}
-        verdicts = self._verdicts(benchmark)
-        if not verdicts:
-            says.append("no verdict files: only the exact arm is possible")
-        for judge in judges or ([""] if verdicts else []):
-            lack = sorted(f"{m} ({c})" for m, c in runs if (m, c, judge) not in verdicts)
-            if lack:
-                says.append(f"no verdicts{f' of {judge}' if judge else ''} for {', '.join(lack)}")
-        if len(judges) > 1:
-            says.append(f"verdicts of {len(judges)} judges: choose one with 'judge'")
-        says += [
-            f"{f.path.name} is a pickle and is not opened"
-            for f in self.files
-            if f.benchmark == benchmark and f.kind == "pickle" and (f.model, f.condition) not in runs
-        ]
-        says += [
-            f"{Path(os.path.relpath(f.path, self.folder)).as_posix()} {why}"
-            for f in self.files
-            if (
-                why := {"unknown": "is not recognised and not read", "dangling": "is a link that leads nowhere"}.get(
-                    f.kind
-                )
-            )
-        ]
-        if benchmark not in self.datasets and self.toolkit == "vlmevalkit":
-            says.append(f"no {benchmark}.tsv: options as written and pictures are unknown")
-        return says
-
-    def remarks(self, benchmark: str) -> list[str]:
-        """What the user has to decide: pairs that are not certain."""
-        says = list(self.notes)
-        if self.blind_benchmark(benchmark) is None:
-            says += [
-                f"{c} may be this benchmark without image; if so, write blind_benchmark: {c}"
-                for c in self.blind_candidates(benchmark)
-            ]
-        if self.toolkit != "vlmevalkit":
-            runs = [(f.model, f.condition, f.benchmark) for f in self.runs(benchmark)]
-            says += [
-                f"{runs.count(r)} runs of {r[0]} ({r[1]}); if one is without image, "
-                f'say so with conditions: {{"PATTERN OF THE PATH": blind}}'
-                for r in sorted(set(runs))
-                if runs.count(r) > 1
-            ]
-        return says
-
-    def _named(self, benchmark: str) -> list[RunFile]:
-        other = self.blind_benchmark(benchmark)
-        blind = [replace(f, condition="blind") for f in self.files if other and f.benchmark == other]
-        return [f for f in self.files if f.benchmark == benchmark] + blind
-
-    def _verdicts(self, benchmark: str) -> set[tuple[str, str, str]]:
-        if self.toolkit != "vlmevalkit":
-            return {(f.model, f.condition, j) for f in self.runs(benchmark) for j in f.judges or (f.judge,) if j}
-        return {(f.model, f.condition, f.judge) for f in self._named(benchmark) if f.kind in ("result", "auxmatch")}
+    founds: list[Found]
+    notes: list[str]
 
 
-def discover_all(folder: str | Path, *, blind_folder: str | Path | None = None) -> list[Found]:
-    """Look at a tree: one :class:`Found` per results folder and toolkit.
+def survey(folder: str | Path, *, toolkit: str | None = None, blind_folder: str | Path | None = None) -> Survey:
+    """Look at a tree: one :class:`Found` per results folder and toolkit, and what could not be looked at.
 
     A folder of runs without image that belongs to another results folder is part of that one, and not one of its own.
+    Results of a toolkit that cannot be read here are a note, as long as there are others.
+
+    Parameters
+    ----------
+    folder : the tree.
+    toolkit : look for results of this one only.
+    blind_folder : folder of the runs without image, when it is no sibling with a usual name.
 
     Raises
     ------
@@ -164,13 +61,38 @@ def discover_all(folder: str | Path, *, blind_folder: str | Path | None = None) 
     ):
         roots = [(folder, "vlmevalkit")]
     beside = Path(blind_folder) if blind_folder is not None else None
-    founds = [f for root, kit in roots if (f := _look(root, kit, beside)) is not None]
+    kits = sorted({kit for _, kit in roots})
+    founds, notes, faults = [], list(tree.notes), []
+    for root, kit in roots:
+        if toolkit not in (None, kit):
+            continue
+        try:
+            found = _look(root, kit, beside)
+        except AuditError as e:
+            faults.append(e)
+            notes.append(f"{_below(root, folder)} ({kit}) is left out: {e.what}{f' ({e.mend})' if e.mend else ''}")
+            continue
+        if found is not None:
+            founds.append(found)
     paired = {f.blind_folder.resolve() for f in founds if f.blind_folder is not None}
     founds = [f for f in founds if f.folder.resolve() not in paired]
-    if not founds:
-        raise _unknown(folder, layout.scan(folder), tree.notes)
-    return [replace(f, notes=(*f.notes, *tree.notes, *_near(f))) if len(founds) == 1 else
-            replace(f, notes=(*f.notes, *_near(f))) for f in founds]  # fmt: skip
+    if founds:
+        return Survey([replace(f, notes=(*f.notes, *_near(f))) for f in founds], notes)
+    if faults:
+        raise faults[0]
+    if toolkit is not None and tree.roots and toolkit not in kits:
+        raise AuditError(f"no results of {toolkit} here", file=folder, mend=f"toolkits here: {', '.join(kits)}")
+    raise _unknown(folder, layout.scan(folder), tree.notes)
+
+
+def discover_all(
+    folder: str | Path, *, toolkit: str | None = None, blind_folder: str | Path | None = None
+) -> list[Found]:
+    """Results folders of a tree, as :func:`survey` finds them; a single one carries the notes of the whole tree."""
+    seen = survey(folder, toolkit=toolkit, blind_folder=blind_folder)
+    if len(seen.founds) > 1:
+        return seen.founds
+    return [replace(f, notes=(*f.notes, *seen.notes)) for f in seen.founds]
 
 
 def discover(
@@ -203,26 +125,24 @@ def discover(
     >>> discover(materialise("tinysee", "outputs")).judges("TinySee")
     {'tiny-judge': 8}
     """
-    return the_one(discover_all(folder, blind_folder=blind_folder), Path(folder), benchmark, toolkit)
+    return the_one(discover_all(folder, toolkit=toolkit, blind_folder=blind_folder), Path(folder), benchmark)
 
 
-def the_one(founds: Sequence[Found], folder: Path, benchmark: str | None, toolkit: str | None = None) -> Found:
+def the_one(founds: Sequence[Found], folder: Path, benchmark: str | None) -> Found:
     """The one results folder that is meant, or AuditError with those that fit."""
-    if toolkit is not None:
-        fit = [f for f in founds if f.toolkit == toolkit]
-        if not fit:
-            kits = sorted({f.toolkit for f in founds})
-            raise AuditError(f"no results of {toolkit} here", file=folder, mend=f"toolkits here: {', '.join(kits)}")
-        founds = fit
     fit = [f for f in founds if benchmark is None or benchmark in f.benchmarks]
     if len(fit) == 1:
         return fit[0]
     if not fit:
-        names = sorted({b for f in founds for b in f.benchmarks})
-        raise AuditError(f"no run of {benchmark!r}", file=folder, mend=f"benchmarks here: {', '.join(names)}")
-    said = ", ".join(f"{Path(os.path.relpath(f.folder, folder)).as_posix()} ({f.toolkit})" for f in fit)
+        raise AuditError(f"no run of {benchmark!r}", file=folder, mend=names_here(founds))
+    said = ", ".join(f"{_below(f.folder, folder)} ({f.toolkit})" for f in fit)
     raise AuditError(f"the folder holds {len(fit)} sets of results: {said}", file=folder,
                      mend="name the subfolder of one of them, or its toolkit with --toolkit")  # fmt: skip
+
+
+def names_here(founds: Sequence[Found]) -> str:
+    """Which benchmarks there are, as the mend of a mistake."""
+    return f"benchmarks here: {', '.join(sorted({b for f in founds for b in f.benchmarks}))}"
 
 
 def toolkit_of(folder: str | Path) -> str:
@@ -263,6 +183,10 @@ def chief_benchmarks(found: Found) -> list[str]:
     """Benchmarks of a results folder without those that are another's runs without image."""
     paired = {found.blind_benchmark(b) for b in found.benchmarks}
     return [b for b in found.benchmarks if b not in paired]
+
+
+def _below(path: Path, folder: Path) -> str:
+    return Path(os.path.relpath(path, folder)).as_posix()
 
 
 def _scan(folder: Path, toolkit: str) -> list[RunFile]:

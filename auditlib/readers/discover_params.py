@@ -11,7 +11,7 @@ import yaml
 
 from auditlib.errors import AuditError
 from auditlib.paths import atomic
-from auditlib.readers.discover import Found
+from auditlib.readers.found import Found
 
 #: what ``judge`` chooses among, where it is no judge
 JUDGE_WORDS = {"lm-eval": "filter", "lmms-eval": "metric", "inspect": "scorer"}

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditlib.stats.intervals import Interval, wilson
+from auditlib.stats.intervals import Interval
+from auditlib.stats.rates import share_interval
 
 NAN = float("nan")
 
@@ -38,13 +39,17 @@ class SameWrong:
                 "high": self.interval.high, "null": null, "excess": self.estimate - null}  # fmt: skip
 
 
-def same_wrong_option(a: ArrayLike, b: ArrayLike, key: ArrayLike, *, level: float = 0.95) -> SameWrong:
+def same_wrong_option(
+    a: ArrayLike, b: ArrayLike, key: ArrayLike, *, cluster: ArrayLike | None = None, level: float = 0.95
+) -> SameWrong:
     """Share of same wrong options among items both models got wrong, beside two closed-form baselines.
 
     Parameters
     ----------
     a, b, key : int arrays, shape (items,)
         Option codes; negative = no letter (such items count for neither model), or no key.
+    cluster : array, shape (items,), optional
+        Clusters of items, which the interval then heeds.
 
     Notes
     -----
@@ -75,7 +80,7 @@ def same_wrong_option(a: ArrayLike, b: ArrayLike, key: ArrayLike, *, level: floa
     pairs = int(count_a.sum()) * int(count_b.sum())
     judged = int((letters.sum() - letters[k[wrong_a]]).sum())
     return SameWrong(
-        same, n, wilson(same, n, level),
+        same, n, share_interval((x == y)[both], None if cluster is None else np.asarray(cluster)[both], level=level),
         int(count_a @ count_b) / pairs if pairs else NAN,
         int(letters[x[wrong_a]].sum()) / judged if judged else NAN,
     )  # fmt: skip

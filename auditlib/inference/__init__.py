@@ -1,0 +1,1 @@
+"""The only layer that calls a model: prompts, conditions, clients, the store of answers."""

@@ -1,0 +1,110 @@
+"""Files of one JSON object per line, plain or gzipped; a half-written last line is told, not fatal."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from auditlib.errors import AuditError
+
+SUFFIXES = (".jsonl", ".jsonl.gz")
+_BOM = b"\xef\xbb\xbf"
+#: the longest first line that :func:`first_row` looks at
+_LONGEST = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Objects of a file and their 1-based line numbers.
+
+    ``cut`` is the number of the last line when it is only half there (and left out), else 0.
+    """
+
+    rows: list[dict[str, Any]]
+    numbers: list[int]
+    cut: int = 0
+
+
+def read_jsonl(path: Path, *, drop: Iterable[str] = ()) -> Lines:
+    """Read a file of JSON lines. Blank lines are skipped; ``NaN`` and ``Infinity`` are numbers.
+
+    Parameters
+    ----------
+    path : a ``.jsonl`` or ``.jsonl.gz`` file.
+    drop : keys that are thrown away at once, to save memory.
+
+    Raises
+    ------
+    AuditError
+        The file cannot be opened, or a line other than the last is no JSON object.
+    """
+    away = tuple(drop)
+    rows: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    bad: tuple[int, str] | None = None
+    number = 0
+    for number, line in enumerate(_raw_lines(path), start=1):
+        if bad is not None:
+            if line.strip():
+                raise _broken(path, *bad)
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as e:
+            if line.strip():
+                bad = number, "no UTF-8 text" if isinstance(e, UnicodeDecodeError) else "no complete JSON"
+            continue
+        except RecursionError:
+            raise _broken(path, number, "JSON nested too deeply") from None
+        if type(row) is not dict:
+            raise _broken(path, number, f"not a JSON object but {type(row).__name__}")
+        for key in away:
+            row.pop(key, None)
+        rows.append(row)
+        numbers.append(number)
+    if bad is not None and not rows:
+        raise _broken(path, *bad)
+    return Lines(rows, numbers, bad[0] if bad is not None else 0)
+
+
+def first_row(path: Path) -> dict[str, Any] | None:
+    """The first object of a file, or None where there is none that can be read."""
+    try:
+        with _open(path) as stream:
+            for _ in range(10):
+                line = stream.readline(_LONGEST)
+                if line.removeprefix(_BOM).strip():
+                    row = json.loads(line.removeprefix(_BOM))
+                    return row if isinstance(row, dict) else None
+    except (OSError, ValueError, EOFError, zlib.error, RecursionError):
+        pass
+    return None
+
+
+def _open(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """Lines of a file; a gzip file that ends early gives the lines up to there."""
+    try:
+        with _open(path) as stream:
+            first = stream.readline()
+            if first:
+                yield first.removeprefix(_BOM)
+            yield from stream
+    except (EOFError, zlib.error):
+        yield b'{"the archive ends early'
+    except gzip.BadGzipFile as e:
+        raise AuditError(f"not a gzip file ({e})", file=path, mend="copy it again, or unpack it") from None
+    except OSError as e:
+        raise AuditError(f"cannot be opened ({e.strerror or e})", file=path) from None
+
+
+def _broken(path: Path, number: int, why: str) -> AuditError:
+    return AuditError(f"line {number} is {why}", file=path, row=number, mend="copy the file again, or delete the line")
