@@ -1,4 +1,4 @@
-"""The command: audit, init, check, run, status."""
+"""The command: audit, init, check, run, status, export."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--force", action="store_true", help="repeat what is fresh")
     audit.set_defaults(do=_audit)
 
-    init = commands.add_parser("init", help="write a params file from a results folder", epilog=EPILOG)
+    init = commands.add_parser("init", help="write params files for the results folders of a tree", epilog=EPILOG)
     _about_folder(init)
-    init.add_argument("--to", type=Path, metavar="FOLDER", help="folder of the file (default: params/ of the project)")
-    init.add_argument("--force", action="store_true", help="replace a file of that name")
+    init.add_argument("--to", type=Path, metavar="FOLDER", help="folder of the files (default: params/ of the project)")
+    init.add_argument("--force", action="store_true", help="replace files of those names")
     init.set_defaults(do=_init)
 
     check = commands.add_parser("check", help="read a pool and print what was read, joined and left out")
@@ -75,13 +75,20 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("params", nargs="*", type=Path, help="default: every file of params/")
     status.add_argument("--outputs", type=Path)
     status.set_defaults(do=_status)
+
+    export = commands.add_parser("export", help="write a pool's replies as Every Eval Ever files", epilog=EPILOG)
+    export.add_argument("params", type=Path)
+    export.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder of the files")
+    export.add_argument("--outputs", type=Path)
+    export.set_defaults(do=_export)
     return parser
 
 
 def _about_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, help="folder with the results of the full runs (and the blind ones)")
-    parser.add_argument("--benchmark", required=True, metavar="NAME", help="as in the files' names")
-    parser.add_argument("--judge", metavar="NAME", help="which judged files to use, when several lie there")
+    parser.add_argument("folder", type=Path, help="results of one or more toolkits, full runs and blind ones")
+    parser.add_argument("--benchmark", metavar="NAME", help="the benchmark or task, where there are several")
+    parser.add_argument("--toolkit", metavar="NAME", help="whose results, when those of several toolkits lie there")
+    parser.add_argument("--judge", metavar="NAME", help="which verdicts: a judge, filter, scorer or metric")
     parser.add_argument("--blind", type=Path, metavar="FOLDER", help="folder of the runs without image")
     parser.add_argument("--dataset", type=Path, metavar="FILE", help="the benchmark's own TSV: options as written")
     parser.add_argument("--pool", metavar="NAME", help="name of the pool (default: the benchmark's, in lower case)")
@@ -90,7 +97,8 @@ def _about_folder(parser: argparse.ArgumentParser) -> None:
 def _wish(options: argparse.Namespace):
     from auditlib.starting import Wish
 
-    return Wish(options.folder, options.benchmark, options.judge, options.blind, options.dataset, options.pool)
+    return Wish(options.folder, options.benchmark, options.judge, options.blind, options.dataset, options.pool,
+                options.toolkit)  # fmt: skip
 
 
 def _outputs(options: argparse.Namespace) -> Path:
@@ -188,8 +196,28 @@ def _began(file: Path, limit: int | None) -> bool:
 def _init(options: argparse.Namespace) -> int:
     from auditlib.starting import init
 
-    file, remarks = init(_wish(options), to=options.to, force=options.force)
-    print("\n".join([*remarks, f"wrote {_shown(file)}; next: auditlib run {_shown(file)}"]))
+    files, notes = init(_wish(options), to=options.to, force=options.force)
+    several = len(files) > 1
+    for file, made in files:
+        if several:
+            print(f"{made.name.removesuffix('.yaml')}: {made.toolkit}, {_shown(made.folder.absolute())}")
+        indent = "  " if several else ""
+        print("\n".join(indent + line for line in made.remarks))
+        print(f"{indent}wrote {_shown(file)}" + ("" if several else f"; next: auditlib run {_shown(file)}"))
+    print("\n".join([f"Note: {n}." for n in notes]), end="\n" if notes else "")
+    if several:
+        print(f"{len(files)} params files; next: auditlib check FILE, or auditlib run FILES")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from auditlib.exchange import write_instances
+    from auditlib.params import load_params
+    from auditlib.reading import read_pool
+
+    pool = read_pool(load_params(options.params), outputs=_outputs(options))
+    for path in write_instances(pool, options.to):
+        print(_shown(path))
     return 0
 
 

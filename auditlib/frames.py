@@ -65,7 +65,8 @@ def coverage_row(what: str, *, n: int, reason: str = "", run: str = "", model: s
     """One row of the coverage table.
 
     ``what`` is a short word: ``read``, ``joined``, ``excluded``, ``duplicate``, ``conflict``, ``unreadable``,
-    ``not run``, ``warning``; ``n`` counts rows or items; ``reason`` is a sentence.
+    ``not run``, ``warning``, ``missing``, ``status``,
+    ``condition``; ``n`` counts rows or items; ``reason`` is a sentence.
     """
     return {"run": run, "model": model, "condition": condition, "what": what, "n": int(n), "item": item,
             "reason": reason}  # fmt: skip

@@ -17,6 +17,8 @@ EXTRACTORS = Literal["letters", "boxed", "option_text", "yesno", "numeric"]
 DATA_PATHS = ("folder", "blind_folder", "table", "matrix", "items", "dataset")
 TOOLKITS = Literal["vlmevalkit", "lmms-eval", "lm-eval", "inspect", "every-eval-ever"]
 STAGES = ("10_audit", "80_figures", "90_tables")
+#: the stage that calls a model; part of a pool whose params have an ``inference`` block
+BLIND_RUN = "00_blind_run"
 
 
 class _Strict(BaseModel):
@@ -24,7 +26,8 @@ class _Strict(BaseModel):
 
 
 class DataParams(_Strict):
-    """Where the runs lie: exactly one of ``embedded``, ``folder``, ``table``, ``matrix``.
+    """Where the runs lie: exactly one of ``embedded``, ``folder``, ``table``, ``matrix``; or a ``dataset`` alone, where
+    the ``inference`` block makes all runs, ``full`` among them.
 
     Paths are relative to the YAML. ``columns`` maps our column names to the file's (``{item: idx, key: gold}``);
     ``item_columns`` does the same for the ``items`` file. ``prefixes`` maps a prefix of a matrix's column names to a
@@ -63,6 +66,7 @@ class DataParams(_Strict):
     @model_validator(mode="after")
     def _one_source(self) -> DataParams:
         given = [k for k in ("embedded", "folder", "table", "matrix") if getattr(self, k) is not None]
+        given = given or (["dataset"] if self.dataset is not None else [])
         if len(given) != 1:
             raise ValueError(f"data needs exactly one of embedded, folder, table, matrix; it has {given or 'none'}")
         for key, source in (
@@ -76,11 +80,16 @@ class DataParams(_Strict):
             ("item_columns", ("folder", "table", "matrix")),
             ("items", ("folder", "table", "matrix")),
             ("prefixes", ("table", "matrix")),
-            ("dataset", ("embedded", "folder", "table")),
+            ("dataset", ("embedded", "folder", "table", "dataset")),
         ):
             if getattr(self, key) and given[0] not in source:
                 raise ValueError(f"data.{key} has no effect with data.{given[0]}; it goes with {' or '.join(source)}")
         return self
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether there are runs to read; a dataset alone has none."""
+        return any(v is not None for v in (self.embedded, self.folder, self.table, self.matrix))
 
 
 class ModelParams(_Strict):
@@ -121,6 +130,72 @@ class AuditParams(_Strict):
     design: DesignParams | None = None
 
 
+class ServedModel(_Strict):
+    """A model to be asked: its name in the pool, and what the server calls it where that differs."""
+
+    name: str
+    served_as: str | None = None
+    base_url: str | None = None
+
+
+class JudgeParams(_Strict):
+    """A model that reads replies: it sees the question, the options and the reply, never the key."""
+
+    model: str
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    repeats: int = Field(1, ge=1, le=20)
+
+
+class InferenceParams(_Strict):
+    """Runs that the program makes itself; prices are per million tokens, ``timeout`` in seconds.
+
+    ``replay`` names an embedded pool whose recorded replies a local server plays back, in place of ``base_url``.
+    ``items`` is the benchmark's own table with pictures (by default ``data.dataset``).
+    """
+
+    client: Literal["openai", "vllm"] = "openai"
+    models: list[ServedModel] = Field(min_length=1)
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    replay: str | None = None
+    items: Path | None = None
+    conditions: list[str] = Field(default_factory=lambda: ["blind"], min_length=1)
+    prompt_mode: Literal["silent", "told_to_guess"] = "silent"
+    layout: Literal["vlmevalkit", "reasoning"] = "vlmevalkit"
+    placeholder: Literal["keep", "remove"] = "keep"
+    wrong_image: Literal["stratum", "any"] = "stratum"
+    samples: int = Field(1, ge=1, le=1000)
+    temperature: float | None = Field(0.0, ge=0)
+    max_tokens: int | None = Field(512, ge=1)
+    top_p: float | None = Field(None, gt=0, le=1)
+    generation_seed: int | None = None
+    reasoning_effort: str | None = None
+    logprobs: bool = False
+    concurrency: int = Field(16, ge=1, le=4096)
+    rpm: float | None = Field(None, gt=0)
+    tpm: float | None = Field(None, gt=0)
+    timeout: float = Field(120, gt=0)
+    max_attempts: int = Field(6, ge=1, le=100)
+    price_in: float | None = Field(None, ge=0)
+    price_out: float | None = Field(None, ge=0)
+    tensor_parallel: int = Field(1, ge=1)
+    pipeline_parallel: int = Field(1, ge=1)
+    judge: JudgeParams | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> InferenceParams:
+        unknown = sorted(set(self.conditions) - set(CONDITIONS))
+        if unknown:
+            raise ValueError(f"inference.conditions names {unknown[0]!r}; conditions are {', '.join(CONDITIONS)}")
+        names = [m.name for m in self.models]
+        if twice := sorted({n for n in names if names.count(n) > 1}):
+            raise ValueError(f"inference.models lists {twice[0]!r} twice")
+        if self.replay is not None and (self.base_url or self.client != "openai"):
+            raise ValueError("inference.replay plays recorded replies: leave base_url and client out")
+        return self
+
+
 class Params(_Strict):
     """One pool: a benchmark and a set of models with their runs."""
 
@@ -130,11 +205,29 @@ class Params(_Strict):
     models: list[ModelParams] = Field(default_factory=list)
     judge: str | None = None
     seed: int = Field(20261129, ge=0)
-    notebooks: list[Literal["10_audit", "80_figures", "90_tables"]] = Field(
+    notebooks: list[Literal["00_blind_run", "10_audit", "80_figures", "90_tables"]] = Field(
         default_factory=lambda: list(STAGES), min_length=1
     )
     audit: AuditParams = Field(default_factory=AuditParams)
+    inference: InferenceParams | None = None
     source: Path | None = Field(default=None, exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stages(cls, raw: Any) -> Any:
+        """The blind run is a stage by itself where the params describe one and list no notebooks."""
+        if isinstance(raw, dict) and raw.get("inference") is not None and "notebooks" not in raw:
+            return raw | {"notebooks": [BLIND_RUN, *STAGES]}
+        return raw
+
+    @model_validator(mode="after")
+    def _blind_run_described(self) -> Params:
+        if BLIND_RUN in self.notebooks and self.inference is None:
+            raise ValueError(f"notebooks lists {BLIND_RUN}, which needs an inference block")
+        if not self.data.has_runs and (self.inference is None or "full" not in self.inference.conditions):
+            raise ValueError("data names no runs: it needs one of embedded, folder, table, matrix, or the inference "
+                             "block must ask for the condition full")  # fmt: skip
+        return self
 
     @model_validator(mode="after")
     def _models_once(self) -> Params:
@@ -205,7 +298,11 @@ def check_params(raw: dict[str, Any], path: Path) -> Params:
     base = path.resolve().parent
     data = params.data
     located = {k: (base / v).resolve() for k in DATA_PATHS if (v := getattr(data, k)) is not None}
-    return params.model_copy(update={"source": path, "data": data.model_copy(update=located)})
+    params = params.model_copy(update={"source": path, "data": data.model_copy(update=located)})
+    if params.inference is not None and params.inference.items is not None:
+        items = (base / params.inference.items).resolve()
+        params = params.model_copy(update={"inference": params.inference.model_copy(update={"items": items})})
+    return params
 
 
 def _set(raw: dict, dotted: str, value: Any, path: Path) -> None:

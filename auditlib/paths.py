@@ -109,6 +109,21 @@ class RunPaths:
         return self.folder / "flagged.md"
 
     @property
+    def runs(self) -> Path:
+        """Runs that the program made itself."""
+        return self.folder / "runs"
+
+    @property
+    def answers(self) -> Path:
+        """Every answer that a model ever gave for this pool; kept by all later runs."""
+        return self.folder / "answers.sqlite"
+
+    @property
+    def progress(self) -> Path:
+        """One line about a blind run that is going on, for the runner to say."""
+        return self.folder / ".progress"
+
+    @property
     def figures(self) -> Path:
         return self.folder / "figures"
 

@@ -19,7 +19,7 @@ from auditlib.errors import AuditError
 from auditlib.freshness import input_files
 from auditlib.kernels import THREADS
 from auditlib.nb import start
-from auditlib.params import Params, load_params
+from auditlib.params import BLIND_RUN, Params, load_params
 from auditlib.paths import project_root
 from auditlib.stages import REPORT, is_locked, read_status, refuse_reserved, system_mistake
 from auditlib.worker import DONE, FAILED, MISTAKE, Job, Look, Outcome, look
@@ -29,7 +29,7 @@ WORKER = [sys.executable, "-P", "-m", "auditlib.worker"]
 #: seconds that a worker gets to stop its kernel before it is killed
 GRACE = 8.0
 #: rule of thumb where a stage was never timed: seconds, and seconds per MB of input for the first notebook
-RULE = {"10_audit": 12.0, "80_figures": 15.0, "90_tables": 8.0, REPORT: 15.0}
+RULE = {BLIND_RUN: 60.0, "10_audit": 12.0, "80_figures": 15.0, "90_tables": 8.0, REPORT: 15.0}
 RULE_PER_MB = 1.0
 
 
@@ -254,6 +254,8 @@ def _source(params: Params) -> str:
     data = params.data
     if data.embedded:
         return f"embedded pool {data.embedded}, part of the package"
+    if not data.has_runs:
+        return f"runs made here, of the questions in {data.dataset.name}"
     path = data.folder or data.table or data.matrix
     return f"{'folder' if data.folder else 'file'} {path.name}"
 

@@ -37,14 +37,26 @@ def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", b
 
     params = source if isinstance(source, Params) else _params_of(Path(source), benchmark)
     data = params.data
-    out = resolve(outputs) if data.embedded else Path(outputs)
-    runs = read_runs(
-        data,
-        benchmark=params.benchmark,
-        judge=params.judge,
-        exclude_models=params.audit.exclude_models,
-        outputs=out,
-    )
+    out = resolve(outputs) if data.embedded or params.inference else Path(outputs)
+    runs = None
+    if data.has_runs:
+        runs = read_runs(
+            data,
+            benchmark=params.benchmark,
+            judge=params.judge,
+            exclude_models=params.audit.exclude_models,
+            outputs=out,
+        )
+    if params.inference is not None:
+        from auditlib.own_runs import with_own_runs
+
+        if runs is not None and not isinstance(runs, Runs):
+            raise AuditError(
+                "runs made here cannot be joined to a matrix of bare results",
+                file=params.source,
+                mend="give the other runs as a folder or a table, or take the inference block out",
+            )
+        runs = with_own_runs(runs, params, out)
     return pool_of(runs, params) if isinstance(runs, Runs) else _pool_of_matrix(runs, params)
 
 

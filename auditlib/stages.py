@@ -16,7 +16,7 @@ from typing import Any
 
 from auditlib.errors import AuditError
 from auditlib.freshness import Basis, differences, is_pool, relative, results_in
-from auditlib.params import Params
+from auditlib.params import BLIND_RUN, Params
 from auditlib.paths import RunPaths, atomic
 
 #: the last stage, done by the runner itself: manifest, exported notebooks, report
@@ -44,6 +44,8 @@ def now() -> str:
 
 def expected(stage: str, paths: RunPaths) -> list[Path]:
     """Files that a stage must have written when it ended well."""
+    if stage == BLIND_RUN:
+        return [paths.runs / n for n in ("responses.parquet", "items.parquet", "runs.json")]
     if stage == "10_audit":
         frames = [paths.frame(n) for n in ("items", "models", "findings", "counts", "draws")]
         tables = [paths.findings_csv, paths.statistics, paths.coverage, paths.detectors]
@@ -80,6 +82,8 @@ def belonging(stage: str, paths: RunPaths) -> list[Path]:
     """Files of a pool's folder that only this stage writes, as far as they are there now."""
     if stage == "10_audit":  # the report writes flagged.md once more, so that its size tells nothing of the audit
         files = [*paths.folder.glob("*.parquet"), *(p for p in expected(stage, paths) if p != paths.flagged)]
+    elif stage == BLIND_RUN:  # not the store of answers: it grows, and is never made again
+        files = list(paths.runs.glob("*"))
     elif stage == REPORT:
         files = [
             *expected(stage, paths),
@@ -110,6 +114,17 @@ def disturbed(stage: str, paths: RunPaths, record: dict[str, Any]) -> str:
         if name in sizes and file.stat().st_size != sizes[name]:
             return f"{name} has another size than when it was written"
     return ""
+
+
+def unanswered(paths: RunPaths) -> str:
+    """What a blind run still lacks, in words: calls that failed and may succeed; empty when nothing is open."""
+    try:
+        facts = json.loads((paths.runs / "runs.json").read_text(encoding="utf-8"))
+        counts = [r["n"] for r in facts["coverage"] if r["reason"].endswith(("run again to ask them", "run again"))
+                  or "run again to ask them" in r["reason"]]  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return f"{sum(counts)} questions have no answer yet" if sum(counts) else ""
 
 
 def refuse_reserved(pool: str, file: Path | None = None) -> None:
@@ -222,7 +237,7 @@ def _why(stage, record, status, paths, basis, notebooks) -> str:
         return "interrupted last time"
     if record.get("state") != "done":
         return f"{record.get('state')} last time"
-    if why := disturbed(stage, paths, record):
+    if why := disturbed(stage, paths, record) or (unanswered(paths) if stage == BLIND_RUN else ""):
         return why
     if record.get("notebook", "") != notebooks.get(stage, ""):
         return f"notebooks/{stage}.ipynb changed"

@@ -10,8 +10,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from auditlib.errors import AuditError
 from auditlib.freshness import Basis, HashCache, basis, file_hash, relative
 from auditlib.kernels import NotebookRun, one_line, run_notebook
 from auditlib.nb import start
-from auditlib.params import Params
+from auditlib.params import BLIND_RUN, Params
 from auditlib.paths import RunPaths
 from auditlib.stages import (
     REPORT,
@@ -123,8 +123,9 @@ def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
     try:
         before = look(job)
         pool = before.params.pool
+        asks = any(p.why and p.stage == BLIND_RUN for p in before.plans)
         if any(p.why and p.stage == "10_audit" for p in before.plans):
-            facts = _read(before.params, job)  # a mistake in the files ends here, before anything is written
+            facts = _first_look(before.params, job, asks)
         with locked(Path(job.outputs), pool):
             for rest in before.paths.folder.rglob(".*.tmp*"):  # of a run that was killed
                 rest.unlink(missing_ok=True)
@@ -138,6 +139,9 @@ def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
                     error, code = _run_stage(job, before, step, say)
                     if error:
                         return Outcome(pool, code, error, tuple(ran), time.monotonic() - began)
+                    if step.stage == BLIND_RUN:
+                        status = read_status(before.paths)
+                        write_status(before.paths, status | {"read": _read(before.params, job)})
     except AuditError as e:
         return Outcome(pool, MISTAKE if not ran else FAILED, str(e), tuple(ran), time.monotonic() - began)
     except (OSError, ValueError) as e:
@@ -145,6 +149,18 @@ def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
             raise
         return Outcome(pool, MISTAKE, str(mistake), tuple(ran), time.monotonic() - began)
     return Outcome(pool, DONE, "", tuple(ran), time.monotonic() - began)
+
+
+def _first_look(params: Params, job: Job, asks: bool) -> dict[str, Any]:
+    """Read the pool: a mistake in the files ends here, before anything is written and before a model is asked.
+
+    Where a model is asked first, its runs are not there yet; what is read then is read again after it.
+    """
+    if not asks:
+        return _read(params, job)
+    if params.data.has_runs:
+        _read(params.model_copy(update={"inference": None}), job)
+    return {}
 
 
 def _read(params: Params, job: Job) -> dict[str, Any]:
@@ -172,7 +188,8 @@ def _run_stage(job: Job, before: Look, step: Plan, say: Callable[[str, str], Non
         if stage == REPORT:
             record |= _report(job, before)
         else:
-            ended = _notebook(job, paths, stage)
+            with _progress(paths, stage, say):
+                ended = _notebook(job, paths, stage)
             error, code = ended.error, MISTAKE if ended.system else FAILED
         if not error and (missing := not_written(stage, paths, was)):
             error = f"it ended without an error but did not write {', '.join(missing[:4])}"
@@ -204,6 +221,33 @@ def _notebook(job: Job, paths: RunPaths, stage: str) -> NotebookRun:
               "overrides": job.overrides}  # fmt: skip
     source = root / "notebooks" / f"{stage}.ipynb"
     return run_notebook(source, paths.notebooks / source.name, values, cwd=root)
+
+
+@contextmanager
+def _progress(paths: RunPaths, stage: str, say: Callable[[str, str], None]) -> Iterator[None]:
+    """Say the lines that a blind run leaves about itself, as they change."""
+    if stage != BLIND_RUN:
+        yield
+        return
+    ended = threading.Event()
+
+    def look() -> None:
+        last = ""
+        while not ended.wait(0.5):
+            with suppress(OSError):
+                line = paths.progress.read_text(encoding="utf-8")
+                if line != last:
+                    say(stage, line)
+                last = line
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        paths.progress.unlink(missing_ok=True)
 
 
 def _report(job: Job, before: Look) -> dict[str, Any]:

@@ -258,4 +258,5 @@ def test_the_newest_of_several_files_is_read(tmp_path):
     put(tmp_path / "rest.jsonl", record("9", evaluation_id="e/m/50"))
     found = read(tmp_path)
     assert found.responses[["item", "prediction"]].to_numpy().tolist() == [["1", "B"], ["9", "A"]]
-    assert found.coverage.loc[found.coverage["what"] == "excluded", "run"].tolist() == ["old.jsonl"]
+    older = found.coverage["reason"].str.contains("older file")
+    assert found.coverage.loc[older, "run"].tolist() == ["old.jsonl"]

@@ -27,7 +27,7 @@ def planted():
 @pytest.mark.parametrize(("condition", "expected"), [("full", FULL), ("blind", BLIND)])
 def test_accuracies_by_key(audit, condition, expected):
     s = audit.statistics
-    rows = s[(s["metric"] == "accuracy") & (s["arm"] == "exact") & (s["level"] == condition)]
+    rows = s[(s["metric"] == "accuracy") & (s["arm"] == "exact") & (s["level"] == condition) & (s["policy"] == "wrong")]
     assert {m: round(e, 3) for m, e in zip(rows["models"], rows["estimate"])} == expected
 
 
@@ -89,6 +89,7 @@ def test_random_fills_are_no_hits(audit):
         (s["metric"] == "accuracy")
         & (s["arm"] == "judged")
         & (s["level"] == "blind")
+        & (s["policy"] == "wrong")
         & (s["models"] == "tinyvlm-gamma")
     ]
     assert round(row["estimate"].iloc[0], 3) == 0.067

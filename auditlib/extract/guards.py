@@ -111,7 +111,12 @@ def is_article(text: str, letter: str, end: int) -> bool:
 
 def is_aside(text: str, letter: str, end: int) -> bool:
     """Whether an opening ``I,`` is the pronoun before an aside ("I, as an assistant, cannot")."""
-    return letter == "I" and text[end : end + 1] == "," and bool(_PROSE.match(text, end + 1)) and not _CLAUSE.match(text, end + 1)
+    return (
+        letter == "I"
+        and text[end : end + 1] == ","
+        and bool(_PROSE.match(text, end + 1))
+        and not _CLAUSE.match(text, end + 1)
+    )
 
 
 def is_relative_pronoun(text: str, slot: re.Match[str]) -> bool:

@@ -20,7 +20,8 @@ _QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_activ
 _FILTER = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 _NO_PICTURES = re.compile(
     r"not a (multimodal|vision)|at most 0 image|content must be a string|unknown variant .?image_url"
-    r"|(image|vision|multi-?modal)[^.]{0,60}(not support|unsupported|isn.t support|not enabled|only supported|not accept)"
+    r"|(image|vision|multi-?modal)[^.]{0,60}(not support|unsupported|isn.t support|not enabled|only supported)"
+    r"|(image|vision|multi-?modal)[^.]{0,60}not accept"
     r"|(not|n.t) (support|accept|enable|process|allow)[^.]{0,40}(image|vision|multi-?modal)|support image input",
     re.IGNORECASE,
 )

@@ -39,13 +39,16 @@ def _in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         finally:
             ready.set()
 
+    outer = asyncio.current_task()
     # the context holds where a notebook's print goes
     thread = threading.Thread(target=contextvars.copy_context().run, args=(thread_main,), daemon=True)
     thread.start()
     try:
         while thread.is_alive():
             thread.join(0.2)  # a wait without end cannot be interrupted everywhere
-    except KeyboardInterrupt:
+            if outer is not None and outer.cancelling():  # asyncio.run turns the first Ctrl-C into this
+                raise asyncio.CancelledError
+    except (KeyboardInterrupt, asyncio.CancelledError):
         ready.wait()
         if thread.is_alive() and "task" in found:
             with contextlib.suppress(RuntimeError):

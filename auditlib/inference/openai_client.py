@@ -48,6 +48,7 @@ class OpenAIClient:
         self._secrets = () if self._key == "none" else (self._key,)
         self._limit_name = "max_tokens"
         self._client: Any = None
+        self._create: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
@@ -69,6 +70,7 @@ class OpenAIClient:
             No request of the run can succeed.
         """
         body = await self._body(request, listed)
+        self._opened()  # a slow import is no slow answer
         start = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout):
@@ -103,7 +105,7 @@ class OpenAIClient:
     async def close(self) -> None:
         """Close the connections; a later call opens new ones."""
         client, loop = self._client, self._loop
-        self._client = self._loop = None
+        self._client = self._create = self._loop = None
         if client is not None and loop is asyncio.get_running_loop():
             await client.close()
 
@@ -112,9 +114,8 @@ class OpenAIClient:
         import aiohttp
         import openai
 
-        client = self._opened()
         try:
-            raw = await client.chat.completions.with_raw_response.create(**body)
+            raw = await self._opened()(**body)
             return 200, _parsed(raw.http_response.content), raw.http_response.headers
         except openai.APIStatusError as e:
             return e.status_code, _parsed(e.response.content) or e.message, e.response.headers
@@ -127,12 +128,14 @@ class OpenAIClient:
             raise
 
     def _opened(self) -> Any:
-        """The client of the running loop: connections belong to one loop."""
+        """The call of the running loop's client: connections belong to one loop."""
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             import openai
 
-            transport = openai.DefaultAioHttpClient(timeout=self.timeout, trust_env=not self._local)
+            # no proxy between this machine and itself; certificates are read only where they are used
+            plain = self._local and str(self.base_url).lower().startswith("http:")
+            transport = openai.DefaultAioHttpClient(timeout=self.timeout, trust_env=not self._local, verify=not plain)
             self._client = openai.AsyncOpenAI(
                 base_url=self.base_url,
                 api_key=self._key,
@@ -141,7 +144,8 @@ class OpenAIClient:
                 http_client=transport,
             )
             self._loop = loop
-        return self._client
+            self._create = self._client.chat.completions.with_raw_response.create
+        return self._create
 
     async def _body(self, request: Request, listed: bool) -> dict[str, Any]:
         g = request.generation

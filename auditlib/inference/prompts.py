@@ -27,6 +27,7 @@ _YES_NO = "Please answer yes or no."
 _THINK = "Think step by step. Then end your answer with {} in the form \\boxed{{{}}}."
 _BOXED = {"choice": ("the letter of the option", "LETTER"), "yesno": ("yes or no", "ANSWER")}
 _PLACE = re.compile(r"<image (\d{1,2})>")
+_ENDS = re.compile(r"<image \d{1,2}>\s*$")
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ def build_prompt(item: QuestionItem, layout: str = "vlmevalkit", placeholder: st
     else:
         named = set()
         texts = [(p, True) for p in _placed(question, item.pictures, named)]
+        # the line end between the two would be lost beside a picture
+        rest = f"\n{rest}" if rest and _ENDS.search(question) else rest
         texts += [(p, False) for p in _placed(rest, item.pictures, named)]
     first: list[tuple[Part, bool]] = [(p, False) for i, p in enumerate(item.pictures) if i not in named]
     parts = first + texts

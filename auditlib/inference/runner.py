@@ -237,6 +237,7 @@ class _Refused:
     def __init__(self, store: Store):
         self._store = store
         self._held: dict[tuple[str, str], list[tuple[Request, Reply]] | None] = {}
+        self._stopped: set[tuple[str, str]] = set()
 
     def keep(self, request: Request, reply: Reply, most: int | None) -> bool:
         """Hold a reply back; False when it is to be stored now."""
@@ -250,8 +251,10 @@ class _Refused:
                 self._store.put(*earlier)
             return False
         held.append((request, reply))
-        if len(held) >= most:
-            self._held[place] = []
+        if len(held) > most:  # calls that were in flight when the run stopped
+            held.pop()
+        elif len(held) == most:
+            self._stopped.add(place)
             raise StopRun(
                 f"the endpoint refused each of the first {len(held)} requests of model {request.model!r}, "
                 f"condition {request.condition} ({reply.error})",
@@ -260,8 +263,8 @@ class _Refused:
         return True
 
     def write(self) -> None:
-        for held in self._held.values():
-            for earlier in held or ():
+        for place, held in self._held.items():
+            for earlier in held or () if place not in self._stopped else ():
                 self._store.put(*earlier)
         self._held.clear()
 

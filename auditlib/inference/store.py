@@ -1,4 +1,4 @@
-"""The answer store: one sqlite file in which every final outcome is a row, written before anything else happens to it."""
+"""The answer store: one sqlite file in which every final outcome is a row, written before anything else happens."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ _REQUEST = (
 class Store:
     """Answers by content key.
 
-    Several processes may write at a time, and several threads may share one store. A row that :meth:`put` has returned from survives a kill of the process
-    (write-ahead log, ``synchronous=NORMAL``). Keep the file on a local disk: network file systems do not lock.
+    Several processes may write at a time, and several threads may share one store. A row that :meth:`put` has returned
+    from survives a kill of the process (write-ahead log, ``synchronous=NORMAL``). Keep the file on a local disk:
+    network file systems do not lock.
 
     Parameters
     ----------
@@ -64,6 +65,9 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA synchronous=NORMAL")
+            tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if tables and "meta" not in tables:
+                raise sqlite3.DatabaseError(f"it holds the tables {', '.join(sorted(tables))}")
             self._to_wal()
             with self._writing():
                 for statement in _TABLES.split(";\n"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -13,6 +13,7 @@ import yaml
 from auditlib.errors import AuditError
 from auditlib.params import Params, check_params
 from auditlib.readers import discover_roots, files, layout
+from auditlib.readers.discover_roots import below
 from auditlib.readers.found import Found
 from auditlib.readers.runfile import RunFile
 
@@ -70,7 +71,7 @@ def survey(folder: str | Path, *, toolkit: str | None = None, blind_folder: str 
             found = _look(root, kit, beside)
         except AuditError as e:
             faults.append(e)
-            notes.append(f"{_below(root, folder)} ({kit}) is left out: {e.what}{f' ({e.mend})' if e.mend else ''}")
+            notes.append(f"{below(root, folder)} ({kit}) is left out: {e.what}{f' ({e.mend})' if e.mend else ''}")
             continue
         if found is not None:
             founds.append(found)
@@ -135,7 +136,7 @@ def the_one(founds: Sequence[Found], folder: Path, benchmark: str | None) -> Fou
         return fit[0]
     if not fit:
         raise AuditError(f"no run of {benchmark!r}", file=folder, mend=names_here(founds))
-    said = ", ".join(f"{_below(f.folder, folder)} ({f.toolkit})" for f in fit)
+    said = ", ".join(f"{below(f.folder, folder)} ({f.toolkit})" for f in fit)
     raise AuditError(f"the folder holds {len(fit)} sets of results: {said}", file=folder,
                      mend="name the subfolder of one of them, or its toolkit with --toolkit")  # fmt: skip
 
@@ -185,32 +186,31 @@ def chief_benchmarks(found: Found) -> list[str]:
     return [b for b in found.benchmarks if b not in paired]
 
 
-def _below(path: Path, folder: Path) -> str:
-    return Path(os.path.relpath(path, folder)).as_posix()
-
-
-def _scan(folder: Path, toolkit: str) -> list[RunFile]:
-    try:
-        module = import_module(SCANS[toolkit])
-    except ModuleNotFoundError as e:
-        if e.name != SCANS[toolkit]:
-            raise
-        return []
-    return module.scan(folder)
-
-
 def _look(root: Path, toolkit: str, beside: Path | None) -> Found | None:
     if toolkit == "vlmevalkit":
         return _look_vlmevalkit(root, beside)
-    found = [f for f in _scan(root, toolkit) if f.kind != "table"]
+    found = [f for f in _logs(root, toolkit) if f.kind != "table"]
     stated, beside = beside is not None, beside or layout.sibling_blind(root)
-    extra = [replace(f, condition="blind") for f in _scan(beside, toolkit)] if beside is not None else []
+    extra = [replace(f, condition="blind") for f in _logs(beside, toolkit)] if beside is not None else []
     extra = [f for f in extra if f.kind in layout.RUNS]
     if not stated:
         own = {(f.model, f.benchmark) for f in found if f.condition == "blind"}
         extra = [f for f in extra if (f.model, f.benchmark) not in own]
     found += extra
     return Found(root, beside if extra else None, toolkit, tuple(found), {}) if layout.benchmark_names(found) else None
+
+
+def _logs(folder: Path, toolkit: str) -> list[RunFile]:
+    """Files that a toolkit's own scan lists; models of Inspect are named as its reader names them.
+
+    That is without their providers, where this leaves them different.
+    """
+    found: list[RunFile] = import_module(SCANS[toolkit]).scan(folder)
+    if toolkit != "inspect":
+        return found
+    short = {f.model: f.model.rstrip("/").rpartition("/")[2] for f in found}
+    taken = Counter((b, short[m]) for b, m in {(f.benchmark, f.model) for f in found})
+    return [f if taken[f.benchmark, short[f.model]] > 1 else replace(f, model=short[f.model]) for f in found]
 
 
 def _look_vlmevalkit(folder: Path, blind_folder: Path | None) -> Found | None:
@@ -247,7 +247,9 @@ def _near(found: Found) -> list[str]:
     except OSError:
         return []
     used = found.blind_folder.resolve().name if found.blind_folder is not None else None
-    near = [n for n in names if n.startswith((home.name + "_", home.name + "-")) and n != used]
+    longer = [n for n in names if n.startswith((home.name + "_", home.name + "-"))]
+    # of outputs, outputs_local and outputs_local_noimage the last belongs to the second
+    near = [n for n in longer if n != used and not any(n.startswith((m + "_", m + "-")) for m in longer)]
     return [
         f"{n} beside this folder may hold its runs without image; if so, write blind_folder: with its path"
         for n in near

@@ -11,10 +11,10 @@ import yaml
 
 from auditlib.errors import AuditError
 from auditlib.paths import atomic
-from auditlib.readers.found import Found
+from auditlib.readers.found import JUDGE_WORDS, Found
 
-#: what ``judge`` chooses among, where it is no judge
-JUDGE_WORDS = {"lm-eval": "filter", "lmms-eval": "metric", "inspect": "scorer"}
+#: metrics that are right or wrong answers, where a log stores several
+_METRICS = ("acc", "accuracy", "exact_match")
 
 
 def pool_names(founds: Sequence[Found], pairs: Sequence[tuple[Found, str]]) -> list[str]:
@@ -60,6 +60,7 @@ def write_params(found: Found, benchmark: str, dest_dir: str | Path, *, pool: st
 
 
 def held(found: Found, benchmark: str) -> str:
+    """The benchmark, if the results folder has runs of it; AuditError with those that it has otherwise."""
     if benchmark in found.benchmarks:
         return benchmark
     mend = f"benchmarks here: {', '.join(found.benchmarks)}"
@@ -67,10 +68,21 @@ def held(found: Found, benchmark: str) -> str:
 
 
 def pool_name(benchmark: str) -> str:
+    """A benchmark's name as a pool may be called."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", benchmark).strip("._-").lower() or "pool"
 
 
-def params_text(found: Found, benchmark: str, pool: str | None, base: Path) -> str:
+def params_text(found: Found, benchmark: str, pool: str | None, base: Path, *, judge: str | None = None) -> str:
+    """Text of the params file for one benchmark of a results folder.
+
+    Parameters
+    ----------
+    found, benchmark : what was found, and one of its benchmarks.
+    pool : the pool's name, by default the benchmark's in lower case.
+    base : folder where the file will lie; paths are relative to it.
+    judge : which verdicts to read, by default those that most runs have.
+    """
+
     def quoted(value: str) -> str:
         # a double-quoted scalar: names may hold anything that YAML reads as something else
         text = yaml.safe_dump(value, default_style='"', allow_unicode=True, width=10_000).strip()
@@ -81,8 +93,9 @@ def params_text(found: Found, benchmark: str, pool: str | None, base: Path) -> s
 
     full, blind = found.models(benchmark, "full"), found.models(benchmark, "blind")
     paired = [m for m in full if m in blind]
+    models = f"{len(full)} model{'' if len(full) == 1 else 's'}"
     lines = [
-        f"# {benchmark}: {len(full)} models with image, {len(blind)} without, {len(paired)} with both.",
+        f"# {comment(benchmark)}: {models} with image, {len(blind)} without, {len(paired)} with both.",
         *[f"# Missing: {comment(m)}." for m in found.missing(benchmark)],
         *[f"# Note: {comment(m)}." for m in found.remarks(benchmark)],
         f"pool: {quoted(pool or pool_name(benchmark))}",
@@ -91,7 +104,7 @@ def params_text(found: Found, benchmark: str, pool: str | None, base: Path) -> s
         f"  folder: {relative(found.folder)} # paths start at this file's folder",
         f"  toolkit: {found.toolkit}",
     ]
-    if found.blind_folder is not None:
+    if found.blind_folder is not None and found.uses_blind_folder(benchmark):
         lines.append(f"  blind_folder: {relative(found.blind_folder)} # runs without image")
     if (other := found.blind_benchmark(benchmark)) is not None:
         lines.append(f"  blind_benchmark: {quoted(other)} # the task of the runs without image")
@@ -104,9 +117,9 @@ def params_text(found: Found, benchmark: str, pool: str | None, base: Path) -> s
         *[f"  - {{name: {quoted(m)}}}" for m in found.models(benchmark)],
     ]
     judges = found.judges(benchmark)
-    if judges:
+    if judges or judge:
         # the judge with the most files; exact matching only when there is no other
-        best = max(judges, key=lambda j: (j != "exact_matching", judges[j], j))
+        best = judge or max(judges, key=lambda j: (j != "exact_matching", judges[j], j in _METRICS, j))
         others = [j for j in judges if j != best]
         what = JUDGE_WORDS.get(found.toolkit, "")
         says = [*([f"the {what}"] if what else []), *([f"also here: {', '.join(others)}"] if others else [])]
@@ -122,6 +135,7 @@ def params_text(found: Found, benchmark: str, pool: str | None, base: Path) -> s
 
 
 def comment(text: str) -> str:
+    """Text that stays on one line of a YAML file."""
     return re.sub(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+", " ", text)
 
 

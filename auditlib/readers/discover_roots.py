@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from auditlib.readers import layout
+from auditlib.readers.jsonl import first_row
 
 TOOLKITS = ("vlmevalkit", "lmms-eval", "lm-eval", "inspect", "every-eval-ever")
 _HEAD = 65_536
+_DATED, _ISO_TIME = re.compile(r"\d{8}_\d{6}_samples_"), re.compile(r"_\d{4}-\d\d-\d\dT\d\d")
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ def sniff(path: Path) -> str | None:
             return (
                 "inspect" if any(n == "header.json" or n.startswith(("_journal/", "samples/")) for n in names) else None
             )
-        if suffix == ".jsonl":
-            return _by_keys(keys_of_first_line(path))
+        if path.name.endswith((".jsonl", ".jsonl.gz")):
+            return _of_row(first_row(path), path.name)
         if suffix == ".json":
             with path.open("rb") as f:
                 head = f.read(_HEAD).decode("utf-8", "replace")
@@ -71,25 +73,19 @@ def sniff(path: Path) -> str | None:
     return None
 
 
-def keys_of_first_line(path: Path) -> set[str]:
-    """Keys of the first row of a JSON Lines file, from as much of the line as is whole."""
-    with path.open("rb") as f:
-        line = f.readline(4_000_000).decode("utf-8-sig", "replace")
-    try:
-        row = json.loads(line)
-        return set(row) if isinstance(row, dict) else set()
-    except (ValueError, RecursionError):
-        return set(re.findall(r'"(\w+)"\s*:', line[:_HEAD]))
-
-
-def _by_keys(keys: set[str]) -> str | None:
-    if {"evaluation_id", "sample_id"} <= keys:
+def _of_row(row: Mapping[str, Any] | None, name: str) -> str | None:
+    """Toolkit by the first row of JSON lines, as the toolkits' own scans tell them apart."""
+    if row is None:
+        return None
+    if {"evaluation_id", "sample_id"} <= set(row):
         return "every-eval-ever"
-    if {"arguments", "doc_id"} <= keys and keys & {"doc_hash", "filter", "metrics", "resps"}:
-        return "lm-eval"
-    if {"doc_id", "filtered_resps"} <= keys:
+    if "doc_id" not in row or "samples_" not in name:
+        return None
+    if _DATED.match(name):
         return "lmms-eval"
-    return None
+    if "filter" in row or "metrics" in row or isinstance(row.get("arguments"), dict):
+        return "lm-eval"
+    return "lmms-eval" if "input" in row or "token_counts" in row or not _ISO_TIME.search(name) else "lm-eval"
 
 
 def _walk(folder: Path, notes: list[str]) -> Iterator[tuple[Path, list[Path]]]:
@@ -105,7 +101,7 @@ def _walk(folder: Path, notes: list[str]) -> Iterator[tuple[Path, list[Path]]]:
         try:
             entries = sorted(place.iterdir(), key=lambda p: (p.is_symlink(), p.name))
         except OSError:
-            notes.append(f"{_below(place, folder)} cannot be opened and is left out")
+            notes.append(f"{below(place, folder)} cannot be opened and is left out")
             continue
         files = []
         for path in entries:
@@ -117,13 +113,14 @@ def _walk(folder: Path, notes: list[str]) -> Iterator[tuple[Path, list[Path]]]:
                 elif path.is_file():
                     files.append(path)
                 elif path.is_symlink():
-                    notes.append(f"{_below(path, folder)} is a link that leads nowhere")
+                    notes.append(f"{below(path, folder)} is a link that leads nowhere")
             except OSError:
-                notes.append(f"{_below(path, folder)} cannot be opened and is left out")
+                notes.append(f"{below(path, folder)} cannot be opened and is left out")
         yield place, files
 
 
-def _below(path: Path, folder: Path) -> str:
+def below(path: Path, folder: Path) -> str:
+    """A path as it is said from a folder."""
     return Path(os.path.relpath(path, folder)).as_posix()
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from auditlib.readers import layout
 from auditlib.readers.runfile import BLIND, RunFile
 
+#: what ``judge`` chooses among, where it is no judge
+JUDGE_WORDS = {"lm-eval": "filter", "lmms-eval": "metric", "inspect": "scorer"}
+
 
 @dataclass(frozen=True)
 class Found:
@@ -54,6 +57,11 @@ class Found:
         own = any(f.benchmark == benchmark and f.condition == "blind" for f in self.files if f.kind in layout.RUNS)
         return candidates[0] if len(candidates) == 1 and not own else None
 
+    def uses_blind_folder(self, benchmark: str) -> bool:
+        """Whether runs of the benchmark lie in the folder beside this one."""
+        beside = self.blind_folder
+        return beside is not None and any(beside in f.path.parents for f in self.runs(benchmark))
+
     def judges(self, benchmark: str) -> dict[str, int]:
         """Stored verdicts to choose among and how many files have each; yes/no files name none."""
         if self.toolkit == "vlmevalkit":
@@ -74,14 +82,15 @@ class Found:
         judges = self.judges(benchmark)
         runs = {(f.model, f.condition) for f in self.runs(benchmark)}
         verdicts = self._verdicts(benchmark)
-        if not verdicts:
+        if not verdicts and self.toolkit != "every-eval-ever":  # each of its records has a score
             says.append("no verdict files: only the exact arm is possible")
         for judge in judges or ([""] if verdicts else []):
             lack = sorted(f"{m} ({c})" for m, c in runs if (m, c, judge) not in verdicts)
             if lack:
                 says.append(f"no verdicts{f' of {judge}' if judge else ''} for {', '.join(lack)}")
         if len(judges) > 1:
-            says.append(f"verdicts of {len(judges)} judges: choose one with 'judge'")
+            word = JUDGE_WORDS.get(self.toolkit, "judge")
+            says.append(f"verdicts of {len(judges)} {word}s: choose one with 'judge'")
         says += [
             f"{f.path.name} is a pickle and is not opened"
             for f in self.files
@@ -104,14 +113,20 @@ class Found:
         """What the user has to decide: pairs that are not certain."""
         says = list(self.notes)
         if self.blind_benchmark(benchmark) is None:
+            beside = (
+                self.blind_folder.name if self.blind_folder is not None and self.uses_blind_folder(benchmark) else ""
+            )
             says += [
-                f"{c} may be this benchmark without image; if so, write blind_benchmark: {c}"
+                f"the runs without image are those in {beside}; if {c} is meant instead, write blind_benchmark: {c} "
+                "and take blind_folder out"
+                if beside
+                else f"{c} may be this benchmark without image; if so, write blind_benchmark: {c}"
                 for c in self.blind_candidates(benchmark)
             ]
         if self.toolkit != "vlmevalkit":
-            runs = [(f.model, f.condition, f.benchmark) for f in self.runs(benchmark)]
+            runs = [(f.model, f.condition) for f in self.runs(benchmark) if f.condition != "blind"]
             says += [
-                f"{runs.count(r)} runs of {r[0]} ({r[1]}); if one is without image, "
+                f"{runs.count(r)} runs of {r[0]} ({r[1]}), one of which is read; if one is without image, "
                 f'say so with conditions: {{"PATTERN OF THE PATH": blind}}'
                 for r in sorted(set(runs))
                 if runs.count(r) > 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditlib.errors import AuditError
 from auditlib.frames import CONDITIONS, Runs, coverage_row, frame
-from auditlib.readers.inspect_samples import replies_of
+from auditlib.readers.inspect_samples import denominators, replies_of, run_facts
 from auditlib.readers.replies import Reply, choose_judge, frames_of
 from auditlib.readers.runfile import RunFile, split_blind, stated_condition
 
@@ -26,7 +26,6 @@ _VERSION, _EVAL = re.compile(r'"version"\s*:\s*\d'), re.compile(r'"eval"\s*:\s*\
 _WITHOUT = ("blind", "text_only", "no_image", "no_images", "without_image")
 _WITH = ("image", "images", "use_image", "use_images", "with_image", "with_images")
 _BLIND_WORDS = ("blind", "text_only", "text-only", "no_image", "no-image", "without_image")
-_GENERATION = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort")
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,8 @@ def _read(path: Path, **how: Any) -> Any:
     try:
         return read(str(path), **how)
     except Exception as e:
+        if how and path.suffix == ".json":  # a header out of the usual order: the whole file may still be read
+            return _read(path)
         what = "the archive is cut off or damaged" if _broken(path) else f"not readable as a log ({type(e).__name__})"
         raise AuditError(what, file=path, mend="copy the log again, or leave it out with conditions: skip") from None
 
@@ -168,12 +169,12 @@ def read_inspect(data: DataParams, benchmark: str, *, judge: str | None = None, 
             continue
         replies += some
         inputs.append(log.file.path)
-        told[_label(log.file.path, data.folder)] = _facts(log.header)
+        told[_label(log.file.path, data.folder)] = run_facts(log.header)
         versions.add((log.header.eval.packages or {}).get("inspect_ai", ""))
     if not replies:
-        raise AuditError(
-            "every log is excluded, empty or unreadable", file=data.folder, mend="look at conditions: and the logs"
-        )
+        bad = [f"{r['run']} ({r['reason']})" for r in coverage if r["what"] == "unreadable"]
+        mend = f"look at conditions: and the logs{'; unreadable: ' if bad else ''}{', '.join(bad[:3])}"
+        raise AuditError("every log is excluded, empty or unreadable", file=data.folder, mend=mend)
     chosen, rows = choose_judge(replies, judge, data.folder)
     coverage += rows
     items, responses, judgements, rows = frames_of(replies, chosen)
@@ -227,6 +228,8 @@ def _files(data: DataParams, benchmark: str) -> tuple[list[_Log], list[dict[str,
         wanted.append(replace(log, file=replace(log.file, condition=condition), why=why))
     if not wanted:
         has = f"tasks here: {', '.join(sorted(tasks))}" if tasks else "it should hold .eval or .json logs"
+        bad = [f"{r['run']} ({r['reason']})" for r in rows if r["what"] == "unreadable"]
+        has += f"; unreadable: {', '.join(bad[:3])}" if bad else ""
         raise AuditError(f"no log of the task {benchmark!r} to read", file=data.folder, mend=has)
     full = {log.file.model for log in wanted}
     taken = Counter(_short(m) for m in full)
@@ -284,36 +287,7 @@ def _samples(log: Any, note: dict[str, str], data: DataParams) -> tuple[list[Rep
                 mend="correct where: in the params",
             )
     replies, rows = replies_of(samples, note=note, scorers=scorers, shuffles=shuffles, where=data.where)
-    rows.insert(0, coverage_row("read", n=len(replies), reason=_denominators(log, replies), **note))
+    rows.insert(0, coverage_row("read", n=len(replies), reason=denominators(log, replies), **note))
     if log.status != "success":
         rows.append(coverage_row("warning", n=1, reason=f"the log's own state is {log.status!r}", **note))
     return replies, rows
-
-
-def _denominators(log: Any, replies: list[Reply]) -> str:
-    """What the log counts beside what is read here: errored samples leave its denominators without a word."""
-    judged = sum(bool(r.verdicts) for r in replies)
-    ours = f"{len(replies)} replies to {len({r.item for r in replies})} items, {judged} with verdicts"
-    if log.results is None:
-        return f"the log holds no results; here {ours}"
-    parts = [f"total_samples {log.results.total_samples}", f"completed_samples {log.results.completed_samples}"]
-    for s in log.results.scores:
-        value = s.metrics["accuracy"].value if "accuracy" in s.metrics else None
-        parts.append(
-            f"{s.name}: scored_samples {s.scored_samples}" + (f", accuracy {value:.4f}" if value is not None else "")
-        )
-    return f"the log counts {'; '.join(parts)}; here {ours}"
-
-
-def _facts(log: Any) -> dict[str, Any]:
-    """Small facts of a run: never arguments of models, never keys."""
-    spec = log.eval
-    facts: dict[str, Any] = {"date": str(spec.created), "task": spec.task, "epochs": spec.config.epochs}
-    if spec.revision is not None and spec.revision.commit:
-        facts["commit"] = spec.revision.commit
-    for config in (spec.model_generate_config, log.plan.config if log.plan else None):
-        for name in _GENERATION:
-            value = getattr(config, name, None)
-            if value is not None:
-                facts[name] = value
-    return facts

@@ -14,6 +14,7 @@ from auditlib.readers.replies import Reply, Verdict, facts_of
 _WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _LETTER_SCORERS = ("choice", "match", "pattern", "exact", "includes", "answer", "math")
 _ATTACHED = "attachment://"
+_GENERATION = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort")
 
 
 def to_hit(value: Any) -> float:
@@ -155,3 +156,32 @@ def _pictures(given: Any) -> int | None:
     if isinstance(given, str):
         return None
     return sum(not isinstance(m.content, str) and any(c.type == "image" for c in m.content) for m in given)
+
+
+def denominators(log: Any, replies: list[Reply]) -> str:
+    """What the log counts beside what is read here: errored samples leave its denominators without a word."""
+    judged = sum(bool(r.verdicts) for r in replies)
+    ours = f"{len(replies)} replies to {len({r.item for r in replies})} items, {judged} with verdicts"
+    if log.results is None:
+        return f"the log holds no results; here {ours}"
+    parts = [f"total_samples {log.results.total_samples}", f"completed_samples {log.results.completed_samples}"]
+    for s in log.results.scores:
+        value = s.metrics["accuracy"].value if "accuracy" in s.metrics else None
+        parts.append(
+            f"{s.name}: scored_samples {s.scored_samples}" + (f", accuracy {value:.4f}" if value is not None else "")
+        )
+    return f"the log counts {'; '.join(parts)}; here {ours}"
+
+
+def run_facts(log: Any) -> dict[str, Any]:
+    """Small facts of a run: never arguments of models, never keys."""
+    spec = log.eval
+    facts: dict[str, Any] = {"date": str(spec.created), "task": spec.task, "epochs": spec.config.epochs}
+    if spec.revision is not None and spec.revision.commit:
+        facts["commit"] = spec.revision.commit
+    for config in (spec.model_generate_config, log.plan.config if log.plan else None):
+        for name in _GENERATION:
+            value = getattr(config, name, None)
+            if value is not None:
+                facts[name] = value
+    return facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -135,9 +136,7 @@ def relative(path: Path, folder: Path) -> str:
     return Path(os.path.relpath(path, folder)).as_posix()
 
 
-def _files(
-    kit: Toolkit, data: DataParams, benchmark: str
-) -> tuple[list[tuple[RunFile, str]], list[dict[str, Any]]]:
+def _files(kit: Toolkit, data: DataParams, benchmark: str) -> tuple[list[tuple[RunFile, str]], list[dict[str, Any]]]:
     """Files of the benchmark with their conditions and labels, and coverage rows."""
     assert data.folder is not None
     beside = data.blind_folder
@@ -179,7 +178,7 @@ def _newest(
     for file, label in ranked:
         note = {"run": label, "model": file.model, "condition": file.condition}
         try:
-            log = kit.read(file.path, where)
+            log = _unhindered(kit, file.path, where)
         except AuditError as e:
             if taken is None:
                 raise
@@ -199,6 +198,17 @@ def _newest(
     return taken, rows
 
 
+def _unhindered(kit: Toolkit, path: Path, where: Mapping[str, str]) -> Log:
+    """Read a file with the collector paused: it would walk through every row again and again and find nothing."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        return kit.read(path, where)
+    finally:
+        if running:
+            gc.enable()
+
+
 def _common_id(runs: list[_Run]) -> str:
     return next(name for name in runs[0].log.ids if all(name in r.log.ids for r in runs))
 
@@ -212,9 +222,7 @@ def titles(judges: Iterable[Judge]) -> dict[Judge, str]:
     return {j: j[1] if len(filters) == 1 else "/".join(j) for j in judges}
 
 
-def choose(
-    runs: list[_Run], judge: str | None, folder: Path
-) -> tuple[Judge | None, str | None, list[dict[str, Any]]]:
+def choose(runs: list[_Run], judge: str | None, folder: Path) -> tuple[Judge | None, str | None, list[dict[str, Any]]]:
     """The verdicts that are read, their name, and coverage rows.
 
     Raises
@@ -315,8 +323,11 @@ def _responses(runs: list[_Run], ids: list[list[str]]) -> pd.DataFrame:
     for r, own in zip(runs, ids):
         at, named = _spread(r.log, own)
         texts = [t for replies in r.log.replies for t in replies]
-        table = pd.DataFrame({"run": r.label, "row": [r.log.row[i] for i in at], "model": r.file.model,
-                              "condition": r.file.condition, **named, "prediction": pd.Series(texts, dtype="str")})  # fmt: skip
+        said = pd.Series(texts, dtype="str")
+        table = pd.DataFrame(
+            {"run": r.label, "row": [r.log.row[i] for i in at], "model": r.file.model, "condition": r.file.condition,
+             **named, "prediction": said}
+        )  # fmt: skip
         if r.log.tokens:
             table["tokens_in"] = pd.array([t[0] if (t := r.log.tokens[i]) else None for i in at], dtype="Int64")
             table["tokens_out"] = pd.array([t[1] if (t := r.log.tokens[i]) else None for i in at], dtype="Int64")

@@ -54,7 +54,7 @@ def read_jsonl(path: Path, *, drop: Iterable[str] = ()) -> Lines:
                 raise _broken(path, *bad)
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line.decode("utf-8"))
         except ValueError as e:
             if line.strip():
                 bad = number, "no UTF-8 text" if isinstance(e, UnicodeDecodeError) else "no complete JSON"

@@ -18,8 +18,9 @@ class RunFile:
     """One file of a results folder.
 
     ``kind`` is ``predictions``, ``result`` (multiple-choice verdicts: hit and log), ``auxmatch`` (yes/no verdicts:
-    extracted and score), ``pickle``, ``dangling`` (a link that leads nowhere), ``table`` (totals and side products) or
-    ``unknown`` (looks like a result, but its name does not say of what).
+    extracted and score), ``pickle``, ``dangling`` (a link that leads nowhere), ``table`` (totals and side products),
+    ``foreign`` (a link to another model's file), ``leftover`` (of an unfinished run), ``rewritten`` (predictions that
+    the toolkit edited) or ``unknown`` (looks like a result, but its name does not say of what).
     ``rest`` is the file's stem without the model; ``benchmark`` is empty while it is not known. ``judge`` is the judge
     of a verdict file; ``judges`` names the verdicts that a log stores beside its replies (metrics, filters, scorers).
     """

@@ -78,7 +78,7 @@ def plain_error(text: str, argv: Any = ()) -> str:
 
     Examples
     --------
-    >>> plain_error("Incorrect API key provided: sk-abcdefgh1234 in /home/me/run.py")
+    >>> plain_error("Incorrect API key provided: sk-abcdefgh1234 in /runs/me/run.py")
     'Incorrect API key provided: ... in run.py'
     """
     line = next((t.strip() for t in text.splitlines() if t.strip()), "")

@@ -31,8 +31,9 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
                 "small "
      "enough; otherwise the normal tail of the closed-form mean and variance. Random tables stand beside it with "
      "(g + 1)/(N + 1). p is of the upper tail (more items than chance); p_lower in statistics.csv is the other tail."),
-    ("Intervals", "Wilson 95% for shares. Excess: bootstrap over items (over images or clusters where they are "
-                  "known), with "
+    ("Intervals", "Wilson 95% for shares; where items share a picture or a base item, and where answers are graded "
+     "or repeated, Wilson with the effective number of items: the unit is the item or its cluster, never the draw. "
+     "Excess: bootstrap over items (over images or clusters where they are known), with "
      "the null computed again in every draw; strata under 50 items have their own interval or none."),
     ("Multiplicity", "Official categories of one metric and arm: Benjamini-Hochberg q. Headline p over all pools "
                      "of a run: Holm, in "

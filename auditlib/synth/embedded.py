@@ -45,6 +45,11 @@ def benchmark_of(name: str) -> str:
     return _BENCHMARKS[_known(name)]
 
 
+def items_file(name: str) -> Path | None:
+    """The benchmark's own table with pictures that an embedded pool was run on; None where there is none."""
+    return _DATA / "tinysee" / "TinySee.tsv" if _known(name) == "tinysee" else None
+
+
 def truth(name: str = "tinysee") -> pd.DataFrame:
     """What was planted in an embedded pool, as text: one row per item (``index`` is the item id).
 

@@ -1,0 +1,357 @@
+"""The blind run of a pool, from its params: what to ask, a first look at the endpoints, the run, the files it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from auditlib import frames
+from auditlib.align import item_order
+from auditlib.calls import Generation
+from auditlib.errors import AuditError
+from auditlib.frames import coverage_row
+from auditlib.inference.canary import Canary, canary_blocking
+from auditlib.inference.export import Collected, collect, write_runs
+from auditlib.inference.items import QuestionItem, items_table, read_question_items
+from auditlib.inference.noop import noop_checks
+from auditlib.inference.plan import Forecast, RunSettings, forecast, pilot, plan_coverage, requests_of
+from auditlib.inference.runner import Client, Say, Summary, run_blocking
+from auditlib.inference.store import Store
+from auditlib.params import InferenceParams, Params, ServedModel
+from auditlib.paths import RunPaths, atomic
+
+#: seconds between lines of progress
+_EVERY = 5.0
+
+
+@dataclass(frozen=True)
+class BlindPlan:
+    """What is asked of whom.
+
+    Attributes
+    ----------
+    items : the questions to ask, in the audit's order.
+    settings : per model, by its name in the pool; ``RunSettings.model`` is what its answers are stored under.
+    others : responses of the pool's other runs, for comparison; None where it has none.
+    coverage : what is not asked, and why.
+    """
+
+    params: Params
+    paths: RunPaths
+    items: list[QuestionItem]
+    settings: dict[str, RunSettings]
+    others: pd.DataFrame | None = None
+    coverage: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def inference(self) -> InferenceParams:
+        return _inference(self.params)
+
+    def forecast(self, model: str, **known: Any) -> Forecast:
+        """What a model's part will take; ``sample`` makes it measured instead of guessed."""
+        i = self.inference
+        prices = {"price_in": i.price_in, "price_out": i.price_out, "concurrency": i.concurrency}
+        return forecast(self.items, self.settings[model], **prices, **known)
+
+
+@dataclass(frozen=True)
+class BlindRun:
+    """What the run left: ``responses`` of the responses contract, ``checks`` of the no-op checks, ``coverage``,
+    ``summaries`` of the calls made this time by model, and ``agreement`` of the extraction judge with itself."""
+
+    plan: BlindPlan
+    responses: pd.DataFrame
+    checks: pd.DataFrame
+    coverage: pd.DataFrame
+    summaries: dict[str, Summary]
+    files: tuple[Path, ...]
+    judgements: pd.DataFrame | None = None
+    agreement: float | None = None
+
+    @property
+    def items(self) -> pd.DataFrame:
+        return items_table(self.plan.items)
+
+
+def blind_run(
+    params: Params, paths: RunPaths, *, say: Callable[[str], None] = print, limit: int | None = None
+) -> BlindRun:
+    """Plan, try the endpoints, ask what is not stored yet, write the runs.
+
+    Parameters
+    ----------
+    params : with an ``inference`` block.
+    paths : of the pool; answers are kept in ``answers.sqlite``, the runs go to ``runs/``.
+    say : told the progress, a line at a time.
+    limit : the first items only.
+
+    Raises
+    ------
+    AuditError
+        A mistake in the params, an endpoint that is not there or loses pictures, no quota. Answers stay stored.
+    """
+    plan = plan_run(params, paths, limit=limit)
+    for result in try_endpoints(plan).values():
+        say(str(result))
+    return ask(plan, say=say)
+
+
+def plan_run(params: Params, paths: RunPaths, *, limit: int | None = None) -> BlindPlan:
+    """Read the questions and settle what each model is asked; nothing is sent.
+
+    Questions that none of the pool's other runs answered are left out, where there are other runs.
+    """
+    inference = _inference(params)
+    items = read_question_items(questions_file(params))
+    others = _other_responses(params, paths)
+    coverage = []
+    if others is not None:
+        known = set(others["item"])
+        kept = [i for i in items if i.item in known]
+        if not kept:
+            raise AuditError(
+                "none of these questions was answered by the pool's other runs",
+                file=questions_file(params),
+                mend="give the file of the same benchmark as inference.items; ids must agree",
+            )
+        if len(kept) < len(items):
+            reason = "questions that no other run of the pool answered are not asked"
+            coverage.append(coverage_row("excluded", n=len(items) - len(kept), reason=reason))
+        items = kept
+    by_id = {i.item: i for i in items}
+    items = [by_id[i] for i in item_order(list(by_id))][:limit]
+    settings = {m.name: _settings(m, inference, params.seed) for m in inference.models}
+    coverage += [row | {"model": name} for name, s in settings.items() for row in plan_coverage(items, s)]
+    return BlindPlan(params, paths, items, settings, others, coverage)
+
+
+def try_endpoints(plan: BlindPlan) -> dict[str, Canary]:
+    """A few small questions to each model, before anything is paid for; by name in the pool."""
+    if plan.inference.client != "openai":
+        return {}
+    generation, conditions = _generation(plan.inference), plan.inference.conditions
+    with endpoints(plan.inference) as clients:
+        return {
+            name: canary_blocking(clients[name], s.model, conditions=conditions, generation=generation)
+            for name, s in plan.settings.items()
+        }
+
+
+def measure(plan: BlindPlan, n: int = 20) -> dict[str, Forecast]:
+    """Forecasts from about ``n`` questions to each model; their answers are part of the run."""
+    found = {}
+    with endpoints(plan.inference) as clients, Store(plan.paths.answers) as store:
+        for name, settings in plan.settings.items():
+            first = pilot(plan.items, settings, n)
+            run_blocking(first, clients[name], store, **_pace(plan.inference))
+            answered = [(q, a) for q in first if (a := store.get(q.key)) is not None]
+            found[name] = plan.forecast(name, sample=answered)
+    return found
+
+
+def ask(plan: BlindPlan, *, say: Callable[[str], None] = print) -> BlindRun:
+    """Ask what is not stored yet, one model after the other, and write ``runs/``."""
+    inference, summaries = plan.inference, {}
+    tell = _teller(plan.paths, say)
+    try:
+        with endpoints(inference) as clients, Store(plan.paths.answers) as store:
+            for name, settings in plan.settings.items():
+                summaries[name] = run_blocking(
+                    requests_of(plan.items, settings), clients[name], store, say=_line(name, tell), every=_EVERY,
+                    total=plan.forecast(name).calls, **_pace(inference),
+                )  # fmt: skip
+            parts = [
+                _named(collect(store, plan.items, requests_of(plan.items, s)), s.model, name)
+                for name, s in plan.settings.items()
+            ]
+            answers = _together(parts)
+            judgements, agreement, unjudged = _judged(plan, answers.responses, store, tell)
+    finally:
+        plan.paths.progress.unlink(missing_ok=True)
+    coverage = [*plan.coverage, *unjudged]
+    files = write_runs(
+        answers, plan.items, plan.paths.runs, plan.params.benchmark, judgements=judgements, coverage=coverage
+    )
+    checks = _checks(plan, answers.responses)
+    table = frames.frame("coverage", [*answers.coverage, *coverage])
+    return BlindRun(plan, answers.responses, checks, table, summaries, tuple(files), judgements, agreement)
+
+
+def questions_file(params: Params) -> Path:
+    """The table of questions with pictures that the params name.
+
+    Raises
+    ------
+    AuditError
+        They name none, or one that is not there.
+    """
+    from auditlib.synth.embedded import items_file
+
+    inference = _inference(params)
+    file = inference.items or params.data.dataset
+    if file is None and params.data.embedded:
+        file = items_file(params.data.embedded)
+    if file is None:
+        mend = "write items: PATH in the inference block: the benchmark's own table with pictures"
+        raise AuditError("the params name no file of questions to ask", file=params.source, mend=mend)
+    if not file.exists():
+        mend = "correct inference.items; paths in a params file are relative to that file"
+        raise AuditError("the file of questions does not exist", file=file, mend=mend)
+    return file
+
+
+@contextlib.contextmanager
+def endpoints(inference: InferenceParams) -> Iterator[Mapping[str, Client]]:
+    """A client for each model, by its name in the pool; the replay server runs as long as the block."""
+    from auditlib.inference.openai_client import OpenAIClient
+
+    if inference.client == "vllm":
+        from auditlib.inference.vllm_client import clients_of
+
+        with clients_of(inference) as clients:
+            yield clients
+        return
+    with contextlib.ExitStack() as stack:
+        url = inference.base_url
+        if inference.replay is not None:
+            from auditlib.synth.server import replay
+
+            url = stack.enter_context(replay(inference.replay))
+        yield {
+            m.name: OpenAIClient(
+                m.base_url or url,
+                api_key_env=inference.api_key_env,
+                timeout=inference.timeout,
+                served_name=m.served_as or m.name,
+            )
+            for m in inference.models
+        }
+
+
+def _inference(params: Params) -> InferenceParams:
+    if params.inference is None:
+        raise AuditError(
+            "the params have no inference block, so there is nothing to ask",
+            file=params.source,
+            mend="add one as in params/tinysee_rerun.yaml, or set params to that file",
+        )
+    return params.inference
+
+
+def _generation(i: InferenceParams) -> Generation:
+    return Generation(
+        temperature=i.temperature, max_tokens=i.max_tokens, top_p=i.top_p, seed=i.generation_seed,
+        reasoning_effort=i.reasoning_effort, logprobs=i.logprobs,
+    )  # fmt: skip
+
+
+def _settings(model: ServedModel, i: InferenceParams, seed: int) -> RunSettings:
+    # answers are stored under what was really asked: another served_as is another model
+    known_as = model.name if model.served_as in (None, model.name) else f"{model.name} ({model.served_as})"
+    return RunSettings(
+        model=known_as, conditions=tuple(dict.fromkeys(i.conditions)), prompt_mode=i.prompt_mode, layout=i.layout,
+        placeholder=i.placeholder, samples=i.samples, generation=_generation(i), wrong_image=i.wrong_image, seed=seed,
+    )  # fmt: skip
+
+
+def _pace(i: InferenceParams) -> dict[str, Any]:
+    return {"concurrency": i.concurrency, "max_attempts": i.max_attempts, "rpm": i.rpm, "tpm": i.tpm}
+
+
+def _other_responses(params: Params, paths: RunPaths) -> pd.DataFrame | None:
+    """Responses of the runs that the params' data hold; None for bare results."""
+    from auditlib.readers import read_runs
+
+    if not params.data.has_runs:
+        return None
+    runs = read_runs(
+        params.data, benchmark=params.benchmark, judge=params.judge, exclude_models=params.audit.exclude_models,
+        outputs=paths.outputs,
+    )  # fmt: skip
+    return runs.responses if isinstance(runs, frames.Runs) else None
+
+
+def _named(answers: Collected, asked: str, name: str) -> Collected:
+    """Answers under the model's name in the pool, where they are stored under another."""
+    if asked == name:
+        return answers
+
+    def label(run: Any) -> Any:
+        return name + run[len(asked) :] if isinstance(run, str) and run.startswith(f"{asked}/") else run
+
+    responses = answers.responses
+    if len(responses):
+        responses = responses.assign(model=name, run=responses["run"].map(label))
+    coverage = [row | {"model": name, "run": label(row["run"])} for row in answers.coverage]
+    facts = {label(run): fact | {"model": name} for run, fact in answers.provenance.items()}
+    return Collected(responses, coverage, facts)
+
+
+def _together(parts: list[Collected]) -> Collected:
+    told = [p.responses for p in parts if len(p.responses)]
+    if not told:
+        raise AuditError("no question was answered", mend="see the lines above, mend the endpoint, run again")
+    responses = pd.concat(told, ignore_index=True)
+    coverage = [row for p in parts for row in p.coverage]
+    return Collected(responses, coverage, {run: fact for p in parts for run, fact in p.provenance.items()})
+
+
+def _judged(
+    plan: BlindPlan, responses: pd.DataFrame, store: Store, tell: Callable[[str], None]
+) -> tuple[pd.DataFrame | None, float | None, list[dict[str, Any]]]:
+    """Verdicts of the extraction judge that the params name, if they do."""
+    from auditlib.inference.judge import JudgeSettings, judge_requests, judgements_of
+    from auditlib.inference.openai_client import OpenAIClient
+
+    wanted = plan.inference.judge
+    if wanted is None:
+        return None, None, []
+    client = OpenAIClient(
+        wanted.base_url or plan.inference.base_url, api_key_env=wanted.api_key_env, timeout=plan.inference.timeout
+    )
+    settings = JudgeSettings(wanted.model, repeats=wanted.repeats)
+    requests = judge_requests(plan.items, responses, settings)
+    run_blocking(requests, client, store, say=_line(f"judge {wanted.model}", tell), every=_EVERY,
+                 **_pace(plan.inference))  # fmt: skip
+    judged = judgements_of(plan.items, responses, settings, store.get)
+    return judged.judgements, judged.agreement, judged.coverage
+
+
+def _checks(plan: BlindPlan, responses: pd.DataFrame) -> pd.DataFrame:
+    """No-op checks, against full runs of other toolkits too; prompt tokens are compared within own runs only."""
+    asked = {i.item for i in plan.items}
+    full = responses["condition"].eq("full")
+    own = set(responses.loc[full, "model"])
+    told, foreign = responses, plan.others
+    if foreign is not None:
+        foreign = foreign[foreign["condition"].eq("full") & foreign["item"].isin(asked) & ~foreign["model"].isin(own)]
+        told = pd.concat([responses, foreign], ignore_index=True) if len(foreign) else responses
+    checks = noop_checks(told, items_table(plan.items), tuple(plan.params.audit.exact))
+    checks = checks[checks["model"].isin(set(responses["model"]))]
+    tokens = checks["name"].str.startswith("prompt_tokens") & ~checks["model"].isin(own)
+    return checks[~tokens].reset_index(drop=True)
+
+
+def _teller(paths: RunPaths, say: Callable[[str], None]) -> Callable[[str], None]:
+    """Say a line, and leave it where the runner looks."""
+
+    def tell(line: str) -> None:
+        say(line)
+        with contextlib.suppress(OSError), atomic(paths.progress) as temporary:
+            temporary.write_text(line, encoding="utf-8")
+
+    return tell
+
+
+def _line(name: str, tell: Callable[[str], None]) -> Say:
+    def said(done: int, total: int | None, failed: int, rate: float) -> None:
+        whole = f" of {total:,}" if total is not None else ""
+        left = f", about {(total - done) / rate:,.0f} s left" if total is not None and rate > 0 and total > done else ""
+        tell(f"{name}: {done:,}{whole} answered, {failed:,} failed, {rate:.1f} a second{left}")
+
+    return said
