@@ -45,6 +45,11 @@ class Generation:
     top_logprobs: int = 20
     extra: tuple[tuple[str, Any], ...] = ()
 
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """All settings by name; one object is shared by very many requests."""
+        return asdict(self)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -86,7 +91,7 @@ class Request:
             "purpose": self.purpose,
             "system": self.system,
             "parts": [p if isinstance(p, str) else {"image_sha256": p.sha256} for p in self.parts],
-            "generation": asdict(self.generation),
+            "generation": self.generation.settings,
         }
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -120,7 +120,7 @@ class RunPaths:
 
     @property
     def progress(self) -> Path:
-        """One line about a blind run that is going on, for the runner to say."""
+        """Lines of a blind run that is going on, for the runner of notebooks to say."""
         return self.folder / ".progress"
 
     @property

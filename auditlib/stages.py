@@ -117,14 +117,13 @@ def disturbed(stage: str, paths: RunPaths, record: dict[str, Any]) -> str:
 
 
 def unanswered(paths: RunPaths) -> str:
-    """What a blind run still lacks, in words: calls that failed and may succeed; empty when nothing is open."""
+    """What a blind run still lacks, in words: calls that failed or were not made; empty when nothing is open."""
     try:
         facts = json.loads((paths.runs / "runs.json").read_text(encoding="utf-8"))
-        counts = [r["n"] for r in facts["coverage"] if r["reason"].endswith(("run again to ask them", "run again"))
-                  or "run again to ask them" in r["reason"]]  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        left = sum(row["n"] for row in facts["coverage"] if "run again to ask them" in row["reason"])
+    except (OSError, ValueError, KeyError, TypeError):
         return ""
-    return f"{sum(counts)} questions have no answer yet" if sum(counts) else ""
+    return f"{left} questions have no answer yet" if left else ""
 
 
 def refuse_reserved(pool: str, file: Path | None = None) -> None:

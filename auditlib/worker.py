@@ -229,18 +229,18 @@ def _progress(paths: RunPaths, stage: str, say: Callable[[str, str], None]) -> I
     if stage != BLIND_RUN:
         yield
         return
+    paths.progress.write_text("", encoding="utf-8")
     ended = threading.Event()
 
-    def look() -> None:
-        last = ""
-        while not ended.wait(0.5):
-            with suppress(OSError):
-                line = paths.progress.read_text(encoding="utf-8")
-                if line != last:
+    def watch() -> None:
+        with open(paths.progress, encoding="utf-8") as lines:
+            last = False
+            while not last:
+                last = ended.wait(0.5)
+                for line in lines.read().splitlines():
                     say(stage, line)
-                last = line
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
         yield

@@ -71,6 +71,7 @@ def fault(name: str) -> tuple[int, dict[str, str], str | bytes, str]:
         "no_vision": (400, {}, error("served-name is not a multimodal model"), JSON),
         "bad_picture": (400, {}, error("Failed to load image: unsupported image format"), JSON),
         "too_long": (400, {}, error("maximum context length is 2048 tokens " + "x" * 900), JSON),
+        "older_name": (400, {}, error("'max_tokens' is not supported, use 'max_completion_tokens'"), JSON),
         "too_large": (413, {}, error("request too large"), JSON),
         "unprocessable": (422, {}, error("bad field"), JSON),
         "azure_filter": (400, {}, error("the prompt was filtered", "content_filter"), JSON),
@@ -91,6 +92,7 @@ class FaultServer:
     ----------
     delay : seconds before each answer. vision : pictures are taken. drops_lists : text in list form is lost.
     limit : calls at a time; more get 429. logprobs : log-probabilities are given when asked for.
+    newer : the older name of the token limit is refused.
     """
 
     def __init__(
@@ -101,9 +103,11 @@ class FaultServer:
         drops_lists: bool = False,
         limit: int | None = None,
         logprobs: bool = True,
+        newer: bool = False,
     ):
         self.delay, self.vision, self.drops_lists, self.limit, self.logprobs = (
             delay, vision, drops_lists, limit, logprobs)  # fmt: skip
+        self.newer = newer
         self.calls: Counter[str] = Counter()
         self.bodies: list[dict] = []
         self.times: list[tuple[float, str]] = []
@@ -167,6 +171,8 @@ class FaultServer:
             name, self.over = "busy", self.over + 1
         if pictures and not self.vision:
             name = "no_vision"
+        if self.newer and "max_tokens" in body:
+            name = "older_name"
         if name == "hang":
             await asyncio.sleep(3600)
         if name == "reset":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import toolkit_trees as trees
 import yaml
 
 from auditlib import pipeline, stages, starting, worker
@@ -299,6 +300,59 @@ def test_init_pairs_full_and_blind_and_says_what_is_missing(tmp_path, capsys, to
     assert sorted(p.name for p in (tmp_path / "params").iterdir()) == ["toy.yaml"]
 
 
+def test_init_over_a_tree(tmp_path, capsys):
+    trees.lmms_eval(tmp_path / "tree" / "logs")
+    trees.lmms_eval(tmp_path / "tree" / "more" / "logs")
+    trees.lm_eval(tmp_path / "tree" / "lm", task="mmstar")
+    (tmp_path / "tree" / "gone").symlink_to(tmp_path / "nowhere")
+    words = ("init", tmp_path / "tree", "--to", tmp_path / "params")
+    assert main([str(w) for w in words]) == 0
+    said = capsys.readouterr().out.splitlines()
+    names = ["mmstar", "mmstar_lm-eval", "mmstar_logs"]
+    assert sorted(p.stem for p in (tmp_path / "params").iterdir()) == names
+    assert [line for line in said if not line.startswith(" ")] == [
+        f"mmstar: lmms-eval, {tmp_path}/tree/logs", f"mmstar_logs: lmms-eval, {tmp_path}/tree/more/logs",
+        f"mmstar_lm-eval: lm-eval, {tmp_path}/tree/lm", "Note: gone is a link that leads nowhere.",
+        "3 params files; next: auditlib check FILE, or auditlib run FILES"]  # fmt: skip
+    assert "exists already (and 2 more of this tree)" in mistake(capsys, *words)
+    assert main([str(w) for w in (*words, "--force", "--toolkit", "LM_Eval", "--judge", "flexible-letter")]) == 0
+    assert load_params(tmp_path / "params" / "mmstar.yaml").judge == "flexible-letter"
+
+
+def test_mistakes_about_a_tree(tmp_path, capsys):
+    trees.lmms_eval(tmp_path / "tree" / "logs")
+    trees.lm_eval(tmp_path / "tree" / "lm", task="mmstar")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "pickles" / "m").mkdir(parents=True)
+    (tmp_path / "pickles" / "m" / "m_Toy.pkl").write_bytes(pickle.dumps({"1": "B"}))
+    to = ("--to", tmp_path / "params")
+    tree = tmp_path / "tree"
+    lists = "vlmevalkit, lmms-eval, lm-eval, inspect, every-eval-ever"
+    for words, said in [
+        ((tmp_path / "empty",), "no results of a known toolkit here: the folder is empty"),
+        ((tmp_path / "pickles",), "a pickle is never opened"),
+        ((tree / "logs" / "one" / "20260101_000000_samples_mmstar.jsonl",), "a results folder is needed"),
+        ((tree, "--toolkit", "helm"), f"there is no toolkit 'helm'. Mend: toolkits: {lists}"),
+        ((tree, "--toolkit", "inspect"), "no results of inspect here. Mend: toolkits here: lm-eval, lmms-eval"),
+        ((tree, "--judge", "f1"), "no verdict files of judge 'f1'. Mend: judges here: acc, flexible-letter"),
+        ((tree, "--toolkit", "lm-eval", "--judge", "x"), "no verdicts of filter 'x'. Mend: filters here: flexible-"),
+        ((tree, "--pool", "p"), "--pool goes with one benchmark and folder, here are 2: mmstar in logs, mmstar in lm"),
+    ]:
+        assert said in mistake(capsys, "init", *words, *to)
+    line = mistake(capsys, "audit", tree, "--benchmark", "mmstar", "--outputs", tmp_path / "o")
+    assert "the folder holds 2 sets of results: logs (lmms-eval), lm (lm-eval). Mend: name the subfolder" in line
+    assert not (tmp_path / "params").exists() and not (tmp_path / "o").exists()
+
+
+def test_audit_of_any_toolkit_by_its_name(tmp_path):
+    trees.lmms_eval(tmp_path / "logs")
+    trees.lm_eval(tmp_path / "lm", task="mmstar")
+    for toolkit, judge in (("lmms-eval", "acc"), ("lm-eval", "strict-letter")):
+        wish = starting.Wish(tmp_path, "mmstar", toolkit=toolkit, pool=toolkit)
+        params = load_params(starting.params_for_audit(wish, tmp_path / "o")[0])
+        assert (params.data.toolkit, params.judge) == (toolkit, judge)
+
+
 def test_init_with_judge_blind_folder_and_dataset(tmp_path, toy_rows, write_run):
     for model in ("m", "n"):
         write_run(model, toy_rows)
@@ -351,6 +405,34 @@ def test_check_prints_models_and_coverage_and_writes_nothing(tmp_path, capsys, t
 def test_text_table_aligns_and_drops_empty_columns():
     table = pd.DataFrame({"a": ["x", "long"], "n": [1, 200], "none": ["", ""]})
     assert starting.text_table(table) == ["a       n", "x       1", "long  200"]
+
+
+def test_reasons_are_wrapped_to_the_terminal(tmp_path, capsys, monkeypatch):
+    table = pd.DataFrame({"n": [1, 20], "reason": ["short", "word " * 20]})
+    nine, five = " ".join(["word"] * 9), " ".join(["word"] * 5)
+    beside = [" n  reason", " 1  short", f"20  {nine}", f"    {nine}", "    word word"]
+    assert starting.text_table(table, width=50) == beside
+    below = [" n  reason", " 1", "      short", "20", *[f"      {five}"] * 4]
+    assert starting.text_table(table, width=30) == below
+    trees.lmms_eval(tmp_path / "logs")
+    (tmp_path / "p.yaml").write_text("pool: p\nbenchmark: mmstar\ndata: {folder: logs, toolkit: lmms-eval, "
+                                     "blind_benchmark: mmstar_text_only}\n")  # fmt: skip
+    for columns in (100, 140):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert main(["check", str(tmp_path / "p.yaml"), "--outputs", str(tmp_path / "o")]) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= columns
+
+
+def test_export(tmp_path, capsys):
+    trees.lmms_eval(tmp_path / "logs")
+    assert main(["init", str(tmp_path / "logs"), "--to", str(tmp_path)]) == 0
+    capsys.readouterr()
+    words = ["export", str(tmp_path / "mmstar.yaml"), "--to", str(tmp_path / "out"), "--outputs", str(tmp_path / "o")]
+    assert main(words) == 0
+    said = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(said) == 8 and sorted(said) == sorted(p for p in (tmp_path / "out").rglob("*") if p.is_file())
+    with pytest.raises(SystemExit):
+        main(words[:2])
 
 
 def test_status_and_dry_run_of_the_embedded_pools(tmp_path, capsys):

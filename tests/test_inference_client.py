@@ -208,6 +208,25 @@ def test_an_endpoint_without_pictures_is_told_from_a_picture_it_dislikes(message
     assert judge_error(400, body, {}, pictures=False, model="m")[0] == "refused_request"
 
 
+def test_one_refused_picture_after_answered_ones_ends_no_run(server, store):
+    asked = [Request(f"i{n}", "m", "full", (solid((n, 0, 0)), f"{n} say A")) for n in range(5)]
+    run_blocking([*asked], used := client(server), store, concurrency=1)
+    odd = Request("odd", "m", "full", (solid((9, 9, 9)), "<<no_vision>>"))
+    assert run_blocking([odd], used, store, concurrency=1).outcomes == {"refused_request": 1}
+    with pytest.raises(Retry):
+        judge_error(500, {"error": {"message": "image op not supported"}}, {}, pictures=True, model="m")
+    with pytest.raises(StopRun):
+        judge_error(500, {"error": {"message": "image input is not supported"}}, {}, pictures=True, model="m")
+
+
+def test_the_other_name_of_the_token_limit_is_tried_once(store):
+    with FaultServer(newer=True) as newer:
+        asked = requests(map(str, range(6)), generation=Generation(max_tokens=9))
+        got = run_blocking(asked, client(newer), store, concurrency=1)
+        assert got.outcomes == {"ok": 6} and len(newer.bodies) == 7
+        assert newer.bodies[-1]["max_completion_tokens"] == 9 and "max_tokens" not in newer.bodies[-1]
+
+
 def test_retry_after_in_its_three_forms():
     assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
     assert retry_after({"retry-after": "2.5"}) == 2.5

@@ -16,9 +16,12 @@ from auditlib.inference.noop import noop_checks
 from auditlib.inference.plan import RunSettings, plan_coverage, requests_of
 from auditlib.inference.store import Store
 from auditlib.inference.vlmevalkit_export import write_vlmevalkit
+from auditlib.params import load_params
 from auditlib.readers.own_runs import has_own, read_own
 from auditlib.readers.vlmevalkit import read_vlmevalkit
+from auditlib.reading import pool_of
 from auditlib.synth.embedded import materialise
+from tests.conftest import ROOT
 
 SETTINGS = RunSettings("lab/tiny model", ("full", "blind"))
 TEXT_ONLY = RunSettings("m", ("blind",))
@@ -80,6 +83,21 @@ def test_tinysee_from_store_to_audit_and_to_the_toolkits_files(tinysee, store, t
     first = own.items[own.items["run"] == "lab/tiny model/full"][facts].reset_index(drop=True)
     other = theirs.items[~theirs.items["run"].str.contains("blind")][facts].reset_index(drop=True)
     pd.testing.assert_frame_equal(first, other, check_dtype=False)
+
+
+def test_the_audit_counts_own_runs_as_the_toolkits(tinysee, store, tmp_path):
+    """Recorded replies put in the store give the counts that the toolkit's own files give."""
+    params = load_params(ROOT / "params" / "tinysee.yaml")
+    theirs = read_vlmevalkit(materialise("tinysee", "unused"), "TinySee")
+    columns = ("model", "condition", "item")
+    said = dict(zip(zip(*(theirs.responses[c] for c in columns)), theirs.responses["prediction"]))
+    requests = [r for m in theirs.models["model"] for r in requests_of(tinysee, RunSettings(m))]
+    answered(store, requests, lambda r: said[r.model, r.condition, r.item])
+    write_runs(collect(store, tinysee, requests), tinysee, tmp_path, "TinySee")
+    own, other = (pool_of(r, params).arms["exact"] for r in (read_own(tmp_path), theirs))
+    for condition in ("full", "blind"):
+        assert (own.hits[condition] == other.hits[condition]).all()
+        assert own.hits[condition].shape == (4, 300) or own.hits[condition].shape == (300, 4)
 
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".tsv"])

@@ -189,6 +189,18 @@ def test_a_picture_that_changes_is_noticed(tmp_path: Path):
     path.write_bytes(png((1, 2, 3)))
     with pytest.raises(AuditError, match="changed since"):
         picture.load()
+    path.unlink()
+    with pytest.raises(AuditError, match="FileNotFoundError.*changed since"):
+        picture.load()
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "L", "P", "1", "I;16", "CMYK"])
+def test_every_kind_of_pixel_has_a_mean_colour(mode):
+    out = io.BytesIO()
+    PIL.Image.new(mode, (4, 2)).save(out, "JPEG" if mode == "CMYK" else "PNG")
+    picture = images.picture_from_bytes(out.getvalue())
+    for made in (images.blank(picture), images.gray(picture)):
+        assert PIL.Image.open(io.BytesIO(made.load())).size == (4, 2)
 
 
 def wrong(items: list[QuestionItem], **settings) -> dict[str, str]:

@@ -105,9 +105,9 @@ def source(cell: dict) -> str:
 
 
 def test_every_stage_has_its_notebook():
-    from auditlib.params import STAGES
+    from auditlib.params import BLIND_RUN, STAGES
 
-    assert {f"{s}.ipynb" for s in STAGES} | {"explore/items.ipynb"} == set(IDS)
+    assert {f"{s}.ipynb" for s in (BLIND_RUN, *STAGES)} | {"explore/items.ipynb"} == set(IDS)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)

@@ -96,7 +96,7 @@ def judge_error(
     Parameters
     ----------
     status, body, headers : of the answer; ``body`` is parsed JSON or text.
-    pictures : the request held a picture.
+    pictures : the request held a picture, and the endpoint has answered none with a picture yet.
     model, secrets : named in messages; taken out of them.
 
     Returns
@@ -117,7 +117,7 @@ def judge_error(
             f"the account has no quota left for model {model!r} ({said})",
             mend="add credit or choose another key or model, then run again: stored answers are kept",
         )
-    if pictures and status in (400, 404, 413, 415, 422, 500, 501) and _takes_no_pictures(message):
+    if pictures and _takes_no_pictures(status, message):
         raise StopRun(
             f"this endpoint takes no images for model {model!r} ({said})",
             mend="run the blind condition only, or another model",
@@ -137,7 +137,10 @@ def judge_error(
     return "refused_request", scrub(f"{status}: {said}", secrets)
 
 
-def _takes_no_pictures(message: str) -> bool:
-    if re.search(r"at most 0 image", message, re.IGNORECASE):
-        return True
+def _takes_no_pictures(status: int, message: str) -> bool:
+    """The endpoint takes no pictures at all, by its words; not that it dislikes this one."""
+    if status >= 500:  # an error inside may name a picture; only these say what is missing
+        return bool(re.search(r"image input is not supported|mmproj|not a (multimodal|vision)", message, re.IGNORECASE))
+    if status not in (400, 404, 415, 422) or re.search(r"at most 0 image", message, re.IGNORECASE):
+        return status in (400, 404, 415, 422)
     return bool(_NO_PICTURES.search(message)) and not _ONE_PICTURE.search(message)

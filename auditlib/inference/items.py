@@ -189,7 +189,7 @@ def _facts(path: Path, ours: dict[str, str]) -> tuple[pd.DataFrame, Cells, int]:
         source = partial(parquet_cells, path)
     elif kind in files.TEXT:
         parts = []
-        for chunk in files.text_chunks(path, rows=256):
+        for chunk in files.text_chunks(path, rows=64):
             names = _names(chunk.columns, ours, path)
             parts.append(chunk.drop(columns=[c for c in chunk.columns if _is_picture(names.get(c, ""))]))
         table = pd.concat(parts).apply(cells.unescape) if parts else pd.DataFrame()

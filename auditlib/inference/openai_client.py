@@ -47,6 +47,7 @@ class OpenAIClient:
         self._key = _key(api_key_env, self._local)
         self._secrets = () if self._key == "none" else (self._key,)
         self._limit_name = "max_tokens"
+        self._took_picture = False
         self._client: Any = None
         self._create: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,6 +87,7 @@ class OpenAIClient:
             elif _choice(said).get("error"):
                 raise Retry(scrub(error_of(_choice(said)["error"])[0], self._secrets))
             else:
+                self._took_picture |= bool(request.pictures)
                 return self._reply(request, said, latency)
         elif status < 300:
             raise Retry(f"an answer that is no chat completion ({scrub(said, self._secrets)[:80]})")
@@ -96,7 +98,7 @@ class OpenAIClient:
             status,
             said,
             headers,
-            pictures=bool(request.pictures),
+            pictures=bool(request.pictures) and not self._took_picture,
             model=body["model"],
             secrets=self._secrets,
         )

@@ -1,4 +1,4 @@
-"""The blind run of a pool, from its params: what to ask, a first look at the endpoints, the run, the files it leaves."""
+"""The blind run of a pool by its params: what to ask, a first look at the endpoints, the run, the files it leaves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from auditlib.inference.plan import Forecast, RunSettings, forecast, pilot, plan
 from auditlib.inference.runner import Client, Say, Summary, run_blocking
 from auditlib.inference.store import Store
 from auditlib.params import InferenceParams, Params, ServedModel
-from auditlib.paths import RunPaths, atomic
+from auditlib.paths import RunPaths
 
 #: seconds between lines of progress
 _EVERY = 5.0
@@ -158,21 +158,19 @@ def ask(plan: BlindPlan, *, say: Callable[[str], None] = print) -> BlindRun:
     """Ask what is not stored yet, one model after the other, and write ``runs/``."""
     inference, summaries = plan.inference, {}
     tell = _teller(plan.paths, say)
-    try:
-        with endpoints(inference) as clients, Store(plan.paths.answers) as store:
-            for name, settings in plan.settings.items():
-                summaries[name] = run_blocking(
-                    requests_of(plan.items, settings), clients[name], store, say=_line(name, tell), every=_EVERY,
-                    total=plan.forecast(name).calls, **_pace(inference),
-                )  # fmt: skip
-            parts = [
-                _named(collect(store, plan.items, requests_of(plan.items, s)), s.model, name)
-                for name, s in plan.settings.items()
-            ]
-            answers = _together(parts)
-            judgements, agreement, unjudged = _judged(plan, answers.responses, store, tell)
-    finally:
-        plan.paths.progress.unlink(missing_ok=True)
+    with endpoints(inference) as clients, Store(plan.paths.answers) as store:
+        for name, settings in plan.settings.items():
+            requests, total = requests_of(plan.items, settings), plan.forecast(name).calls
+            said = _line(name, tell)
+            summaries[name] = run_blocking(
+                requests, clients[name], store, say=said, every=_EVERY, total=total, **_pace(inference)
+            )
+        parts = [
+            _named(collect(store, plan.items, requests_of(plan.items, s)), s.model, name)
+            for name, s in plan.settings.items()
+        ]
+        answers = _together(parts)
+        judgements, agreement, unjudged = _judged(plan, answers.responses, store, tell)
     coverage = [*plan.coverage, *unjudged]
     files = write_runs(
         answers, plan.items, plan.paths.runs, plan.params.benchmark, judgements=judgements, coverage=coverage
@@ -338,12 +336,13 @@ def _checks(plan: BlindPlan, responses: pd.DataFrame) -> pd.DataFrame:
 
 
 def _teller(paths: RunPaths, say: Callable[[str], None]) -> Callable[[str], None]:
-    """Say a line, and leave it where the runner looks."""
+    """Say a line, and add it to the file that the runner of notebooks watches, where it made one."""
 
     def tell(line: str) -> None:
         say(line)
-        with contextlib.suppress(OSError), atomic(paths.progress) as temporary:
-            temporary.write_text(line, encoding="utf-8")
+        if paths.progress.exists():
+            with contextlib.suppress(OSError), open(paths.progress, "a", encoding="utf-8") as f:
+                f.write(f"{line}\n")
 
     return tell
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
 
@@ -210,7 +210,7 @@ def _clean(row: tuple) -> list:
 
 
 def _generation(request: Request) -> str:
-    return json.dumps(asdict(request.generation), sort_keys=True, ensure_ascii=False)
+    return json.dumps(request.generation.settings, sort_keys=True, ensure_ascii=False)
 
 
 def _reply(key: str, row: tuple) -> Reply:
