@@ -1,5 +1,6 @@
 # make audit    runs the pools of params/ and prints where the report is
 # make test     runs the whole test suite
+# make fuzz     throws damaged files and odd replies at the readers for ten minutes
 # make bench    measures speed and memory as ratios within one run
 # The first two create .venv from requirements.lock when it is not there yet.
 
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RUN ?=
 
-.PHONY: audit test lab bench lint lock
+.PHONY: audit test lab bench fuzz lint lock
 
 audit: $(READY)
 	$(BIN)/python -m auditlib run params/*.yaml $(RUN)
@@ -19,6 +20,9 @@ test: $(READY)
 
 lab: $(READY)
 	$(BIN)/jupyter lab --notebook-dir=. notebooks
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz 10
 
 bench: $(READY)
 	@for script in tests/bench/bench_*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done

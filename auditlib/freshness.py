@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -101,24 +100,9 @@ def stated_params(params: Params, root: Path) -> dict[str, Any]:
     for name, value in out["data"].items():
         if isinstance(getattr(params.data, name), Path):
             out["data"][name] = Path(os.path.relpath(value, source)).as_posix()
-    if out["inference"] is not None:
-        if out["inference"]["items"] is not None:
-            out["inference"]["items"] = Path(os.path.relpath(out["inference"]["items"], source)).as_posix()
-        _hide_secrets(out["inference"])
+    if (questions := params.inference and params.inference.items) is not None:
+        out["inference"]["items"] = Path(os.path.relpath(questions, source)).as_posix()
     return out
-
-
-def _hide_secrets(block: dict[str, Any]) -> None:
-    """Take user parts and queries, in which keys travel, out of addresses."""
-    for name, value in block.items():
-        if isinstance(value, dict):
-            _hide_secrets(value)
-        elif isinstance(value, list):
-            for entry in value:
-                if isinstance(entry, dict):
-                    _hide_secrets(entry)
-        elif name == "base_url" and value:
-            block[name] = re.sub(r"[?#].*", "", re.sub(r"(?<=//)[^/@]*@", "", value))
 
 
 def input_files(params: Params, outputs: Path) -> list[Path]:

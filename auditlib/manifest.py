@@ -56,6 +56,7 @@ def write_manifest(
         "params": stated,
         "inputs": read.get("inputs") or basis.inputs,
         "provenance": read.get("provenance", {}),
+        "runs": run_hashes(paths),
         "judge": params.judge or read.get("provenance", {}).get("judge"),
         "seeds": _seeds(params),
         "auditlib": metadata.version("auditlib"),
@@ -106,6 +107,11 @@ def output_hashes(paths: RunPaths) -> dict[str, str]:
     files = [paths.statistics, paths.findings_csv, paths.coverage, paths.flagged]
     files += sorted(p for f in (paths.tables, paths.figures) if f.is_dir() for p in f.iterdir() if p.suffix == ".csv")
     return {p.relative_to(paths.folder).as_posix(): file_hash(p) for p in files if p.is_file()}
+
+
+def run_hashes(paths: RunPaths) -> dict[str, str]:
+    """SHA-256 of the runs that the program made itself; they hold times, so they do not repeat."""
+    return {p.name: file_hash(p) for p in sorted(paths.runs.glob("*")) if p.is_file() and not p.name.startswith(".")}
 
 
 def installed() -> dict[str, str]:

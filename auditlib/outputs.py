@@ -116,6 +116,8 @@ def _portable(params: Params, paths: RunPaths) -> dict[str, Any]:
     for name in DATA_PATHS:
         if (value := plain["data"].get(name)) is not None:
             plain["data"][name] = os.path.relpath(value, paths.folder.absolute())
+    if plain["inference"] is not None and (questions := plain["inference"]["items"]) is not None:
+        plain["inference"]["items"] = os.path.relpath(questions, paths.folder.absolute())
     return plain
 
 

@@ -8,13 +8,14 @@ import pandas as pd
 
 from auditlib.errors import AuditError
 from auditlib.frames import Runs, coverage_row, frame
-from auditlib.freshness import file_hash
 from auditlib.params import BLIND_RUN, Params
 from auditlib.paths import RunPaths
 from auditlib.readers.own_runs import has_own, read_own
 
 #: facts that own runs state beside other runs, so that contradictions are seen; the others' facts stand
 _COMPARED = ("item", "run", "row", "key", "question")
+#: facts of a run that stay in ``runs.json``
+_TIMES = ("first", "last")
 
 
 def with_own_runs(runs: Runs | None, params: Params, outputs: Path) -> Runs:
@@ -47,11 +48,7 @@ def with_own_runs(runs: Runs | None, params: Params, outputs: Path) -> Runs:
     assert params.inference is not None
     own = read_own(folder, params.inference.prompt_mode)
     own = _without_models(own, params.audit.exclude_models)
-    facts = {
-        "toolkit": "auditlib",
-        "prompt_mode": own.provenance["prompt_mode"],
-        "files": {p.name: file_hash(p) for p in sorted(own.inputs)},
-    }
+    facts = {"toolkit": "auditlib", "prompt_mode": own.provenance["prompt_mode"]}
     if runs is None:
         return Runs(**vars(own) | {"inputs": (), "provenance": own.provenance | {"own_runs": facts}})
     mine = set(zip(own.responses["model"], own.responses["condition"]))
@@ -81,8 +78,10 @@ def with_own_runs(runs: Runs | None, params: Params, outputs: Path) -> Runs:
 
 
 def _without_models(own: Runs, excluded: list[str]) -> Runs:
-    """Own runs without the models that the audit leaves out, and without what changes from one run to the next."""
+    """Own runs without the models that the audit leaves out, and without times, which no two runs share."""
     responses = own.responses.drop(columns=["latency"], errors="ignore")
+    made = {k: {n: v for n, v in f.items() if n not in _TIMES} for k, f in own.provenance["runs"].items()}
+    own = Runs(**vars(own) | {"provenance": own.provenance | {"runs": made}})
     gone = responses["model"].isin(excluded)
     if not gone.any():
         return Runs(**vars(own) | {"responses": responses})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from auditlib.errors import AuditError
 from auditlib.frames import CONDITIONS
@@ -130,19 +131,31 @@ class AuditParams(_Strict):
     design: DesignParams | None = None
 
 
+def _address(url: str) -> str:
+    """An address alone: results state it, so that nothing secret may travel in it."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https") or not rest or re.search(r"[@?#\s]", rest):
+        raise ValueError("an address such as https://host/v1 is needed, without user, query or key; the key belongs in "
+                         "the environment variable that api_key_env names")  # fmt: skip
+    return url
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
 class ServedModel(_Strict):
     """A model to be asked: its name in the pool, and what the server calls it where that differs."""
 
     name: str
     served_as: str | None = None
-    base_url: str | None = None
+    base_url: Address | None = None
 
 
 class JudgeParams(_Strict):
     """A model that reads replies: it sees the question, the options and the reply, never the key."""
 
     model: str
-    base_url: str | None = None
+    base_url: Address | None = None
     api_key_env: str = "OPENAI_API_KEY"
     repeats: int = Field(1, ge=1, le=20)
 
@@ -156,7 +169,7 @@ class InferenceParams(_Strict):
 
     client: Literal["openai", "vllm"] = "openai"
     models: list[ServedModel] = Field(min_length=1)
-    base_url: str | None = None
+    base_url: Address | None = None
     api_key_env: str = "OPENAI_API_KEY"
     replay: str | None = None
     items: Path | None = None

@@ -23,11 +23,12 @@ import auditlib
 from auditlib import pipeline
 from auditlib.counts import count
 from auditlib.errors import AuditError
-from auditlib.freshness import stated_params
+from auditlib.freshness import input_files, stated_params
 from auditlib.inference import stage, views
 from auditlib.inference.plan import RunSettings, requests_of
 from auditlib.inference.store import Store
 from auditlib.nb import start
+from auditlib.outputs import _portable
 from auditlib.params import load_params
 from auditlib.paths import RunPaths, project_root
 from auditlib.stages import unanswered
@@ -181,7 +182,7 @@ def test_provenance_tells_how_the_runs_were_made(whole):
     assert facts["prompt_version"] == "vlmevalkit-1" and facts["prompt_mode"] == "silent"
     assert facts["server_model"] == ["tinyvlm-alpha"] and facts["outcomes"] == {"ok": 300}
     assert pool.provenance["own_runs"]["prompt_mode"] == "silent"
-    assert set(pool.provenance["own_runs"]["files"]) == {"responses.parquet", "items.parquet", "runs.json"}
+    assert "first" not in facts, "times would make two audits of the same answers differ"
 
 
 def test_views_of_a_run(whole):
@@ -270,6 +271,7 @@ INTERRUPTED = """
 import sys
 from auditlib.inference import stage
 from auditlib.nb import start
+from auditlib.outputs import _portable
 settings, paths, _ = start(sys.argv[1], sys.argv[2])
 stage.blind_run(settings, paths)
 """
@@ -323,13 +325,26 @@ def vars_of(request) -> dict:
 # ------------------------------------------------------------------------------------------------------- pipeline
 
 
-def test_addresses_are_stated_without_keys(tmp_path):
-    block = {"replay": None, "base_url": f"https://me:{SECRET}@host.invalid/v1?key={SECRET}",
-             "models": [{"name": "m", "base_url": f"https://{SECRET}@h.invalid/v1"}],
-             "judge": {"model": "j", "base_url": f"http://h.invalid/v1?api-key={SECRET}"}}  # fmt: skip
-    stated = stated_params(load_params(rerun(tmp_path, inference=block)), tmp_path)
-    assert SECRET not in json.dumps(stated)
-    assert stated["inference"]["base_url"] == "https://host.invalid/v1"
+@pytest.mark.parametrize("address", [f"https://me:{SECRET}@h.invalid/v1", f"https://h.invalid/v1?key={SECRET}", "h"])
+@pytest.mark.parametrize("place", ["block", "model", "judge"])
+def test_addresses_hold_no_key(tmp_path, address, place):
+    block = {
+        "block": {"replay": None, "base_url": address},
+        "model": {"models": [{"name": "m", "base_url": address}]},
+        "judge": {"judge": {"model": "j", "base_url": address}},
+    }
+    with pytest.raises(AuditError, match="without user, query or key") as caught:
+        load_params(rerun(tmp_path, inference=block[place]))
+    assert SECRET not in str(caught.value)
+
+
+def test_questions_are_stated_relative_to_the_params(tmp_path):
+    (tmp_path / "q").mkdir()
+    (tmp_path / "q" / "t.tsv").write_bytes(TSV.read_bytes())
+    settings, paths, _ = start(rerun(tmp_path, inference={"items": "q/t.tsv"}), tmp_path / "out")
+    assert stated_params(settings, tmp_path)["inference"]["items"] == "q/t.tsv"
+    assert [p.name for p in input_files(settings, paths.outputs)] == ["TinySee.tsv", "t.tsv"]
+    assert _portable(settings, paths)["inference"]["items"] == "../../q/t.tsv"
 
 
 @pytest.fixture(scope="module")
@@ -364,6 +379,7 @@ def test_manifest_states_the_runs(batch):
     assert facts["prompt_version"] == "vlmevalkit-1" and facts["server_model"] == ["tinyvlm-alpha"]
     assert manifest["params"]["inference"]["conditions"] == ["blind"]
     assert set(manifest["stages"]) == {"00_blind_run", "10_audit"}
+    assert set(manifest["runs"]) == {"responses.parquet", "items.parquet", "runs.json"}
 
 
 def test_key_of_the_environment_is_in_no_file(batch):

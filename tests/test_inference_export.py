@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -21,8 +22,8 @@ from auditlib.readers.own_runs import has_own, read_own
 from auditlib.readers.vlmevalkit import read_vlmevalkit
 from auditlib.reading import pool_of
 from auditlib.synth.embedded import materialise
-from tests.conftest import ROOT
 
+ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = RunSettings("lab/tiny model", ("full", "blind"))
 TEXT_ONLY = RunSettings("m", ("blind",))
 #: replies that spreadsheets damage, by place
@@ -97,7 +98,7 @@ def test_the_audit_counts_own_runs_as_the_toolkits(tinysee, store, tmp_path):
     own, other = (pool_of(r, params).arms["exact"] for r in (read_own(tmp_path), theirs))
     for condition in ("full", "blind"):
         assert (own.hits[condition] == other.hits[condition]).all()
-        assert own.hits[condition].shape == (4, 300) or own.hits[condition].shape == (300, 4)
+        assert own.hits[condition].size == 1200
 
 
 @pytest.mark.parametrize("suffix", [".xlsx", ".tsv"])

@@ -190,7 +190,7 @@ def test_a_picture_that_changes_is_noticed(tmp_path: Path):
     with pytest.raises(AuditError, match="changed since"):
         picture.load()
     path.unlink()
-    with pytest.raises(AuditError, match="FileNotFoundError.*changed since"):
+    with pytest.raises(AuditError, match=r"FileNotFoundError.*changed since"):
         picture.load()
 
 

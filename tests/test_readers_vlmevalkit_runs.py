@@ -304,8 +304,8 @@ def test_provenance_without_arguments(read):
 def test_keys_in_arguments_and_logs_never_come_out(write_run, tmp_path):
     secret = "sk-verysecret12345"
     path = write_run("m", run_rows())
-    argv = ["/home/somebody/run.py", "--key", secret, f"--judge-key={secret}"]
-    own = {"status": "done", "judge_model": "j", "error_message": f"401 for {secret} in /home/somebody/x.py\nmore"}
+    argv = ["/Users/somebody/run.py", "--key", secret, f"--judge-key={secret}"]
+    own = {"status": "done", "judge_model": "j", "error_message": f"401 for {secret} in /Users/somebody/x.py\nmore"}
     status = {"model_name": "m", "eval_id": "T1", "argv": argv, "api_key": secret, "datasets": {"Toy": own}}
     path.with_name("status.json").write_text(json.dumps(status))
     (path.parent / "logs").mkdir()

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import auditlib
+from auditlib.integrity import check_runs
 from auditlib.params import check_params
 
 REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "real"
@@ -124,7 +125,9 @@ def test_blink_pool():
 def test_blink_accuracy_is_that_of_the_raw_letters():
     raw = pd.read_csv(REAL / "blink_outputs/blink_val_predictions.csv.gz", dtype=str, keep_default_na=False)
     s = blink_audit().statistics
-    ours = s[(s["metric"] == "accuracy") & (s["arm"] == "exact")].set_index("models")["estimate"]
+    ours = s[(s["metric"] == "accuracy") & (s["arm"] == "exact") & (s["policy"] == "wrong")].set_index("models")[
+        "estimate"
+    ]
     said = raw["prediction"].str.extract(r"^(\([A-Z]\))", expand=False)
     theirs = (said == raw["gold"]).groupby(raw["model"]).mean()
     for model, value in ours.items():
@@ -172,3 +175,35 @@ def test_original_mmstar_xlsx_has_its_options_inside_the_question():
     first = (raw["prediction"].str.strip().str[0] == raw["answer"]).mean()
     assert round(first, 3) == 0.520
     assert abs(accuracy - first) < 0.01
+
+
+def vizwiz(name: str):
+    raw = {
+        "pool": "vizwiz",
+        "benchmark": "VizWiz",
+        "data": {
+            "table": str(REAL / "vizwiz_audit" / name),
+            "where": {"dataset": "vizwiz_val"},
+            "columns": {"item": "id", "prediction": "pred", "hit": "acc", "abstained": "abstain"},
+            "prefixes": {"clean": "full"},
+        },
+    }
+    return auditlib.read_pool(check_params(raw, REAL / "vizwiz.yaml"))
+
+
+def test_vizwiz_blind_beats_the_image_where_models_may_abstain_and_only_there():
+    """.475 against .299 for gemma3-12b where abstaining is allowed and credited, .006 against .073 without."""
+    allowed, forced = vizwiz("results_final_5models.csv.gz"), vizwiz("results_imgq2.csv.gz")
+    expected = ((allowed, 0.299066, 0.474801, 4319), (forced, 0.073111, 0.006, 1500))
+    for pool, full, blind, items in expected:
+        arm, j = pool.arms["judged"], pool.model_names.index("gemma3_12b")
+        assert arm.unit == 3 and len(pool.items) == items  # scores are thirds, counted in integers
+        shares = {c: arm.hits[c][:, j].sum() / arm.trials[c][:, j].sum() for c in ("full", "blind")}
+        assert shares == pytest.approx({"full": full, "blind": blind}, abs=5e-7)
+    said = check_runs(allowed)
+    above = said[said["reason"].str.contains("exceeds that with it")]["model"].tolist()
+    assert above == ["gemma3_12b", "internvl35_8b"]
+    assert not check_runs(forced)["reason"].str.contains("exceeds that with it").any()
+    flagged = pd.read_csv(REAL / "vizwiz_audit/results_final_5models.csv.gz").query("dataset == 'vizwiz_val'")
+    own = flagged[(flagged["model"] == "gemma3_12b") & (flagged["condition"] == "blind")]["abstain"]
+    assert int(allowed.abstained["blind"][:, allowed.model_names.index("gemma3_12b")].sum()) == int(own.sum())

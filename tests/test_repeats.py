@@ -41,7 +41,7 @@ def test_one_differing_reply_keeps_all_draws():
 
 def test_repeats_count_in_the_audit():
     blind = ["A"] * 20
-    draws = {("m", "full"): KEYS, ("m", "blind"): ["B"] + blind[1:]}
+    draws = {("m", "full"): KEYS, ("m", "blind"): ["B", *blind[1:]]}
     a = audit(pool_of(twice(runs({("m", "full"): KEYS, ("m", "blind"): blind}, KEYS), draws), params()))
     full = a.statistics[(a.statistics["metric"] == "accuracy") & (a.statistics["level"] == "full")]
     assert full["estimate"].tolist() == [1.0]

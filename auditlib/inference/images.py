@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import csv
 import hashlib
 import io
 from collections.abc import Callable, Iterable
@@ -58,11 +59,14 @@ def lazy_picture(load: Callable[[], bytes], data: bytes | None = None) -> Pictur
 
 
 def _unchanged(load: Callable[[], bytes], digest: str) -> bytes:
-    data = load()
+    mend = "start again with the files as they are"
+    try:
+        data = load()
+    except (OSError, ValueError, LookupError, csv.Error) as e:
+        what = f"a picture cannot be read any more ({type(e).__name__}); its file has changed since the items were read"
+        raise AuditError(what, mend=mend) from None
     if hashlib.sha256(data).hexdigest() != digest:
-        raise AuditError(
-            "a picture has changed since the items were read", mend="start again with the files as they are"
-        )
+        raise AuditError("a picture has changed since the items were read", mend=mend)
     return data
 
 

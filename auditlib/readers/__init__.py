@@ -65,7 +65,7 @@ def read_runs(
                 f"the embedded pool {data.embedded!r} holds no benchmark {benchmark!r}",
                 mend=f"write benchmark: {benchmark_of(data.embedded)}",
             )
-        data = data.model_copy(update={"embedded": None, "folder": folder})
+        data = data.model_copy(update={"embedded": None, "folder": folder, "toolkit": "vlmevalkit"})
     if data.folder is not None:
         return _with_items(_read_folder(data, benchmark, judge, exclude), data)
     if data.matrix is not None:
@@ -74,12 +74,7 @@ def read_runs(
         return read_matrix(data, exclude=exclude, judge=judge)
     from auditlib.readers.table import read_table
 
-    runs = read_table(data, exclude=exclude, judge=judge)
-    if data.dataset is not None:
-        from auditlib.readers.dataset import read_dataset
-
-        runs = replace(runs, dataset=read_dataset(data.dataset), inputs=(*runs.inputs, data.dataset))
-    return runs
+    return _with_dataset(read_table(data, exclude=exclude, judge=judge), data.dataset)
 
 
 def _read_folder(data: DataParams, benchmark: str, judge: str | None, exclude: tuple[str, ...]) -> Runs:
@@ -105,7 +100,16 @@ def _read_folder(data: DataParams, benchmark: str, judge: str | None, exclude: t
             where=data.where,
         )
     module, name = FOLDER_READERS[toolkit]
-    return getattr(import_module(module), name)(data, benchmark, judge=judge, exclude=exclude)
+    runs = getattr(import_module(module), name)(data, benchmark, judge=judge, exclude=exclude)
+    return _with_dataset(runs, data.dataset)
+
+
+def _with_dataset(runs: Runs, path: Path | None) -> Runs:
+    if path is None:
+        return runs
+    from auditlib.readers.dataset import read_dataset
+
+    return replace(runs, dataset=read_dataset(path), inputs=(*runs.inputs, path))
 
 
 def _with_items(runs: Runs, data: DataParams) -> Runs:

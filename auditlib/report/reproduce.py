@@ -145,7 +145,7 @@ def _settings(audit: Any) -> Block:
 
 
 def _value(name: str, value: Any) -> str:
-    if name.removeprefix("data.") in DATA_PATHS and name.startswith("data."):
+    if (name.removeprefix("data.") in DATA_PATHS and name.startswith("data.")) or name == "inference.items":
         return PurePath(str(value)).name  # the name alone: a report says nothing about the machine
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
