@@ -121,7 +121,7 @@ def _without(runs: Runs, mine: set[tuple[str, str]]) -> tuple[Runs, list[tuple[s
     if len(judgements):
         judgements = judgements[~of_mine(judgements)].reset_index(drop=True)
     if len(coverage):
-        coverage = coverage[~coverage["run"].isin(labels)].reset_index(drop=True)
+        coverage = coverage[~(coverage["run"].isin(labels) | of_mine(coverage))].reset_index(drop=True)
     rest = Runs(
         **vars(runs)
         | {"items": runs.items[~runs.items["run"].isin(labels)].reset_index(drop=True),

@@ -93,6 +93,10 @@ def look(job: Job) -> Look:
         if path is not None and not path.exists():
             raise AuditError(f"data.{name} names {path.name!r}, which does not exist", file=job.params,
                              mend="paths in a params file are relative to that file")  # fmt: skip
+    questions = params.inference.items if params.inference else None
+    if questions is not None and not questions.exists():
+        raise AuditError(f"inference.items names {questions.name!r}, which does not exist", file=job.params,
+                         mend="paths in a params file are relative to that file")  # fmt: skip
     hashes = HashCache(outputs / ".hashes.json") if outputs.is_dir() else HashCache()
     made_from = basis(params, outputs, hashes, root=root)
     hashes.save()

@@ -223,6 +223,13 @@ def test_no_block_or_no_questions_is_a_mistake(tmp_path):
         stage.plan_run(settings, paths)
 
 
+def test_unrecorded_model_ends_the_run_with_one_message(tmp_path):
+    file = rerun(tmp_path, inference={"models": [{"name": "gemma"}]}, models=[])
+    with pytest.raises(AuditError, match="no replies of model 'gemma' are recorded, only of tinyvlm-alpha"):
+        run(file, tmp_path, limit=3)
+    assert not RunPaths(tmp_path, "tinysee_rerun.limit3").runs.exists()
+
+
 def test_pool_of_own_runs_alone(tmp_path):
     file = rerun(tmp_path, inference={"conditions": ["full", "blind"]})
     content = yaml.safe_load(file.read_text())
@@ -343,7 +350,7 @@ def test_questions_are_stated_relative_to_the_params(tmp_path):
     (tmp_path / "q" / "t.tsv").write_bytes(TSV.read_bytes())
     settings, paths, _ = start(rerun(tmp_path, inference={"items": "q/t.tsv"}), tmp_path / "out")
     assert stated_params(settings, tmp_path)["inference"]["items"] == "q/t.tsv"
-    assert [p.name for p in input_files(settings, paths.outputs)] == ["TinySee.tsv", "t.tsv"]
+    assert {p.name for p in input_files(settings, paths.outputs)} == {"TinySee.tsv", "t.tsv"}
     assert _portable(settings, paths)["inference"]["items"] == "../../q/t.tsv"
 
 
@@ -351,8 +358,9 @@ def test_questions_are_stated_relative_to_the_params(tmp_path):
 def batch(tmp_path_factory):
     """Blind run and audit of a few items by the runner, with a key in the environment."""
     folder = tmp_path_factory.mktemp("batch")
+    fast = {"permutations": 99, "bootstrap": 200, "splits": 2}
     block = {"api_key_env": "PLANTED_KEY", "models": [{"name": m} for m in MODELS[:2]]}
-    file = rerun(folder, inference=block, models=[], notebooks=["00_blind_run", "10_audit"])
+    file = rerun(folder, inference=block, models=[], audit=fast, notebooks=["00_blind_run", "10_audit"])
     events: list[tuple[str, str, str]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLANTED_KEY", SECRET)

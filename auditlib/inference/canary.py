@@ -19,7 +19,8 @@ from auditlib.inference.runner import answer
 
 #: conditions that send pictures
 WITH_PICTURES = ("full", "image_only", "blank", "gray", "wrong_image")
-_QUESTION = (
+#: asked of every endpoint; with a red and a blue picture where pictures are sent
+QUESTION = (
     "Question: What is the main colour of the image?\nOptions:\nA. red\nB. blue\nAnswer with the option's letter."
 )
 
@@ -99,16 +100,16 @@ async def canary(
             )
         return reply
 
-    plain = await asked(_QUESTION)
+    plain = await asked(QUESTION)
     if plain.outcome == "refused_request":
         raise AuditError(
             f"the endpoint refuses a first short question ({plain.error})",
             mend="mend the generation settings that it names",
         )
-    listed = await asked(_QUESTION, listed=True)
+    listed = await asked(QUESTION, listed=True)
     checks = [_same_text(plain, listed)]
     if any(c in WITH_PICTURES for c in conditions):
-        red, blue = [await asked(solid(rgb), _QUESTION) for rgb in ((220, 20, 20), (20, 20, 220))]
+        red, blue = [await asked(solid(rgb), QUESTION) for rgb in ((220, 20, 20), (20, 20, 220))]
         checks += [_seen(plain, red), _told_apart(red, blue)]
         lost = next((c for c in checks if c.verdict == "fail"), None)
         if lost and not allow_unseen:

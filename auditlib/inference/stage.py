@@ -209,9 +209,7 @@ def endpoints(inference: InferenceParams) -> Iterator[Mapping[str, Client]]:
     from auditlib.inference.openai_client import OpenAIClient
 
     if inference.client == "vllm":
-        from auditlib.inference.vllm_client import clients_of
-
-        with clients_of(inference) as clients:
+        with _offline(inference) as clients:
             yield clients
         return
     with contextlib.ExitStack() as stack:
@@ -229,6 +227,18 @@ def endpoints(inference: InferenceParams) -> Iterator[Mapping[str, Client]]:
             )
             for m in inference.models
         }
+
+
+def _offline(inference: InferenceParams) -> contextlib.AbstractContextManager[Mapping[str, Client]]:
+    """Models that vLLM runs in this process."""
+    try:
+        from auditlib.inference.vllm_client import clients_of
+    except ImportError:
+        raise AuditError(
+            "the client vllm is not installed here",
+            mend="install vllm, or serve the model with 'vllm serve' and write client: openai with its base_url",
+        ) from None
+    return clients_of(inference)
 
 
 def _inference(params: Params) -> InferenceParams:

@@ -61,6 +61,8 @@ def read_jsonl(path: Path, *, drop: Iterable[str] = ()) -> Lines:
             continue
         except RecursionError:
             raise _broken(path, number, "JSON nested too deeply") from None
+        if b"\\ud" in line or b"\\uD" in line:
+            row = _whole_characters(row)
         if type(row) is not dict:
             raise _broken(path, number, f"not a JSON object but {type(row).__name__}")
         for key in away:
@@ -70,6 +72,12 @@ def read_jsonl(path: Path, *, drop: Iterable[str] = ()) -> Lines:
     if bad is not None and not rows:
         raise _broken(path, *bad)
     return Lines(rows, numbers, bad[0] if bad is not None else 0)
+
+
+def _whole_characters(row: Any) -> Any:
+    """A row whose halves of characters (a reply cut in an emoji) are replaced: no table can hold them."""
+    text = json.dumps(row, ensure_ascii=False)
+    return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 def first_row(path: Path) -> dict[str, Any] | None:

@@ -170,6 +170,7 @@ def _verdicts(rows: list[dict[str, Any]]) -> dict[str, Verdicts]:
     names = [n for n in rows[0] if n not in _FIELDS] if rows else []
     names = [n for n in names if all(n in r for r in rows)]
     found = {}
+    filtered = [sample_rows.texts(r.get("filtered_resps"))[0] if "resps" in r else "" for r in rows]
     for name in sorted(names):
         values = [r[name] for r in rows]
         if not any(_scores(v) for v in values):
@@ -177,8 +178,10 @@ def _verdicts(rows: list[dict[str, Any]]) -> dict[str, Verdicts]:
         recompute = all(type(v) is dict and _recomputable(v) and not _stored(v) for v in values)
         source = "recomputed" if recompute else "regex" if name.startswith("exact_match") else "unknown"
         said = [_said(v) for v in values] if type(values[0]) is dict else None
-        filtered = [sample_rows.texts(r.get("filtered_resps"))[0] if "resps" in r else "" for r in rows]
-        hits = [_agrees(v) if recompute else _hit(v) for v in values]
+        if set(map(type, values)) == {float} and all(map(math.isfinite, values)):
+            hits = values
+        else:
+            hits = [_agrees(v) if recompute else _hit(v) for v in values]
         found[name] = Verdicts(hits, said or filtered, source)
     return found
 
@@ -217,9 +220,9 @@ def _strata(rows: list[dict[str, Any]], sources: list[list[Mapping[str, Any]]]) 
     out = []
     for r, held in zip(rows, sources):
         facts = prompts.facts_in(held)
-        own = [k for k, v in r.items() if k not in everywhere and k not in _FIELDS and type(v) is dict]
-        if "stratum" not in facts and len(own) == 1:
-            facts["stratum"] = own[0]
+        if "stratum" not in facts and len(r) > len(everywhere):
+            own = [k for k, v in r.items() if k not in everywhere and k not in _FIELDS and type(v) is dict]
+            facts |= {"stratum": own[0]} if len(own) == 1 else {}
         if "stratum" not in facts and "substratum" not in facts:
             value = next((h["subdomain"] for h in held if h.get("subdomain")), None)
             facts |= {"stratum": str(value)} if value is not None else {}
@@ -243,9 +246,14 @@ def _tokens(rows: list[dict[str, Any]]) -> tuple[list[tuple[int, int] | None], l
     if not any(isinstance(f, dict) for f in first):
         return [], told
     return [
-        (int(f.get("input_tokens") or 0), int(f.get("output_tokens") or 0)) if isinstance(f, dict) else None
+        (_whole(f.get("input_tokens")), _whole(f.get("output_tokens"))) if isinstance(f, dict) else None
         for f in first
     ], told
+
+
+def _whole(value: Any) -> int:
+    """A count of tokens; 0 where the file has none, or no finite number."""
+    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
 def _time(path: Path) -> str:

@@ -34,6 +34,10 @@ def options_in(prompt: str) -> tuple[str, list[str]]:
     """
     body = "\n" + prompt
     marks = list(_MARK.finditer(body))
+    if 1 < len(marks) <= 26 and "".join([m[1] for m in marks]) == LETTERS[: len(marks)]:  # the usual case, quickly
+        ends = [*[m.start() for m in marks[1:]], body.find("\n", marks[-1].end())]
+        ends[-1] = ends[-1] if ends[-1] >= 0 else len(body)
+        return body[: marks[0].start()].strip(), [body[m.end() : e].strip() for m, e in zip(marks, ends)]
     for start in [i for i, m in enumerate(marks) if m.group(1) == "A"][::-1]:
         run = [marks[start]]
         for m in marks[start + 1 :]:

@@ -116,6 +116,9 @@ def unique_ids(sources: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, list
     for name in ID_FIELDS:
         ids = []
         for held in sources:
+            if len(held) == 1 and type(own := held[0].get(name)) is int:  # the usual case, quickly
+                ids.append(str(own))
+                continue
             values = {cells.cell_text(s[name]).strip() for s in held if s.get(name) is not None and _plain(s[name])}
             if len(values) != 1 or "" in values:
                 break

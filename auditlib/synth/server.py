@@ -64,8 +64,7 @@ def replay(pool: str) -> Iterator[str]:
 @lru_cache(maxsize=2)
 def recorded(pool: str) -> Recorded:
     """Replies of all models to the full and the blind prompts."""
-    from auditlib.inference.canary import _QUESTION as QUESTION
-    from auditlib.inference.canary import solid
+    from auditlib.inference.canary import QUESTION, solid
     from auditlib.inference.items import read_question_items
     from auditlib.inference.prompts import build_prompt
     from auditlib.readers.vlmevalkit import read_vlmevalkit
