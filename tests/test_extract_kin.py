@@ -307,6 +307,7 @@ SAYS_I = [
 ]
 
 PRONOUN = [
+    "I, as an AI, cannot",
     "I think C",
     "I believe the answer",
     "I cannot",

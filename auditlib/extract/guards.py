@@ -48,6 +48,7 @@ _NEXT = re.compile(
     rf"[ \t]*(?:(?:the|either)\s)?(?:(?i:answer|option|choice)s?\s+)?[(\[{{<*$~_{QUOTE}]*+(?P<letter>[A-Z]){TAIL}"
 )
 _PROSE = re.compile(r"[ \t]+[a-zß-öø-ÿ]")
+_REASON = re.compile(rf"[ \t]+(?:because|since){_END}")
 _CLAUSE = re.compile(rf"[ \t]+(?:because|since|as|is){_END}")
 _PRONOUN = re.compile(
     r"[ \t]+(?:\w+ly[ \t]+)?(?:am|believe|can|cannot|chose|choose|consider|could|did|do|feel|find|gave|give|got|guess"
@@ -111,12 +112,8 @@ def is_article(text: str, letter: str, end: int) -> bool:
 
 def is_aside(text: str, letter: str, end: int) -> bool:
     """Whether an opening ``I,`` is the pronoun before an aside ("I, as an assistant, cannot")."""
-    return (
-        letter == "I"
-        and text[end : end + 1] == ","
-        and bool(_PROSE.match(text, end + 1))
-        and not _CLAUSE.match(text, end + 1)
-    )
+    aside = letter == "I" and text[end : end + 1] == "," and _PROSE.match(text, end + 1)
+    return bool(aside) and not _REASON.match(text, end + 1)
 
 
 def is_relative_pronoun(text: str, slot: re.Match[str]) -> bool:

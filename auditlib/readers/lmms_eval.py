@@ -246,8 +246,7 @@ def _tokens(rows: list[dict[str, Any]]) -> tuple[list[tuple[int, int] | None], l
     if not any(isinstance(f, dict) for f in first):
         return [], told
     return [
-        (_whole(f.get("input_tokens")), _whole(f.get("output_tokens"))) if isinstance(f, dict) else None
-        for f in first
+        (_whole(f.get("input_tokens")), _whole(f.get("output_tokens"))) if isinstance(f, dict) else None for f in first
     ], told
 
 
