@@ -83,16 +83,12 @@ def write_batches(
     for stale in folder.glob("batch-*.jsonl"):  # of a writing that was broken off before its index
         stale.unlink()
     bodies = _Bodies(served_name, limit_name)
-    with LineWriter(folder, "batch", max_requests, max_bytes) as writer, atomic(folder / INDEX) as temporary:
+    with atomic(folder / INDEX) as temporary, LineWriter(folder, "batch", max_requests, max_bytes) as writer:
         with open(temporary, "wb") as index:
             blocking(lambda: _write(requests, bodies, writer, index, skip))
-        files = writer.files
-        if not files:
-            temporary.replace(folder / INDEX)
-            (folder / INDEX).replace(temporary)
-    if not files:
+    if not writer.files:
         (folder / INDEX).unlink()
-    return files
+    return writer.files
 
 
 def read_batches(
