@@ -122,9 +122,7 @@ def read_batches(
     taken.failures()
     heard = {known.file(k) for k in taken.seen}
     silent = Counter(known.file(k) for k in known.keys() if known.file(k) not in heard and k not in store)
-    missing = [
-        k for k in known.keys() if k not in taken.seen and known.file(k) in heard and k not in store
-    ]
+    missing = [k for k in known.keys() if k not in taken.seen and known.file(k) in heard and k not in store]
     again = [k for k in [*taken.failed, *missing] if k not in store]
     resubmit = _resubmit(again, known, max_requests, max_bytes)
     return BatchSummary(

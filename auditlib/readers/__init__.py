@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,6 +86,7 @@ def _read_folder(data: DataParams, benchmark: str, judge: str | None, exclude: t
         from auditlib.readers.discover import toolkit_of
 
         toolkit = toolkit_of(folder)
+    _check_conditions(data)
     if toolkit == "vlmevalkit":
         from auditlib.readers.vlmevalkit import read_vlmevalkit
 
@@ -102,6 +104,27 @@ def _read_folder(data: DataParams, benchmark: str, judge: str | None, exclude: t
     module, name = FOLDER_READERS[toolkit]
     runs = getattr(import_module(module), name)(data, benchmark, judge=judge, exclude=exclude)
     return _with_dataset(runs, data.dataset)
+
+
+def _check_conditions(data: DataParams) -> None:
+    """Refuse patterns of ``conditions`` that no file has, and a blind folder that is the folder itself."""
+    folders = [f.resolve() for f in (data.folder, data.blind_folder) if f is not None]
+    if len(folders) == 2 and folders[0] == folders[1]:
+        raise AuditError(
+            "folder and blind_folder are one and the same",
+            file=data.blind_folder,
+            mend="name the folder of the runs without image, or leave blind_folder out",
+        )
+    if not data.conditions:
+        return
+    files = [p.relative_to(f).as_posix() for f in folders for p in f.rglob("*") if not p.is_dir()]
+    for pattern in data.conditions:
+        if not any(fnmatchcase(name, pattern) for name in files):
+            raise AuditError(
+                f"data.conditions names {pattern!r}, which no file has",
+                file=data.folder,
+                mend=f"patterns are of paths inside the folder, such as {min(files, default='MODEL/FILE')!r}",
+            )
 
 
 def _with_dataset(runs: Runs, path: Path | None) -> Runs:

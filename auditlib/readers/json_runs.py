@@ -16,7 +16,7 @@ import pandas as pd
 from auditlib.errors import AuditError
 from auditlib.frames import Runs, coverage_row, frame
 from auditlib.readers import cells, choices
-from auditlib.readers.runfile import RunFile, stated_condition
+from auditlib.readers.runfile import RunFile, split_blind, stated_condition
 
 if TYPE_CHECKING:
     from auditlib.params import DataParams
@@ -105,8 +105,10 @@ def read_json_runs(
         if run is not None:
             runs.append(run)
     if not runs:
-        raise AuditError(f"no run of {benchmark!r} is left to read", file=data.folder, mend="look at conditions: and "
-                         "where: in the params")  # fmt: skip
+        asked = ", ".join(f"{c} = {v!r}" for c, v in data.where.items())
+        what = f"no row of {benchmark!r} has {asked}" if asked else f"no run of {benchmark!r} is left to read"
+        mend = "correct data.where: a column of the rows, and a value of it" if asked else "look at data.conditions"
+        raise AuditError(what, file=data.folder, mend=mend)
     name = _common_id(runs)
     for run in runs:
         reason = f"{sum(map(len, run.log.replies))} replies to {len(run.log.row)} items, told apart by {name}"
@@ -114,6 +116,11 @@ def read_json_runs(
         coverage += [{**row, **run.note} for row in run.log.coverage]
     chosen, title, rows = choose(runs, judge, data.folder)
     coverage += rows
+    for run in runs:
+        lacking = sum(map(math.isnan, run.log.verdicts[chosen].hits)) if chosen in run.log.verdicts else 0
+        if lacking:
+            reason = f"replies whose verdict ({title}) is empty or no number"
+            coverage.append(coverage_row("warning", n=lacking, reason=reason, **run.note))
     ids = [cells.item_ids(pd.Series(r.log.ids[name], dtype="str")).tolist() for r in runs]
     coverage += blindness(runs, ids)
     described = {r.label: kit.facts(r.file.path, r.file.benchmark) for r in runs}
@@ -150,6 +157,9 @@ def _files(kit: Toolkit, data: DataParams, benchmark: str) -> tuple[list[tuple[R
         stated = stated_condition(relative(path, beside.resolve()) if under else label, data.conditions)
         blind_task = data.blind_benchmark is not None and file.benchmark == data.blind_benchmark
         if file.benchmark != benchmark and not blind_task:
+            if data.blind_benchmark is None and not under and split_blind(file.benchmark) == (benchmark, "blind"):
+                reason = f"not read: if this task is the run without image, write blind_benchmark: {file.benchmark}"
+                rows.append(coverage_row("not run", n=1, run=label, model=file.model, reason=reason))
             continue
         if stated == "skip":
             rows.append(coverage_row("excluded", n=1, run=label, reason="skipped in the params"))

@@ -81,17 +81,24 @@ def _whole_characters(row: Any) -> Any:
 
 
 def first_row(path: Path) -> dict[str, Any] | None:
-    """The first object of a file, or None where there is none that can be read."""
+    """What the first twenty objects of a file hold: each field as it first occurs; None where there is no object.
+
+    One damaged row at the top must not hide what kind of file it is.
+    """
+    fields: dict[str, Any] = {}
     try:
         with _open(path) as stream:
-            for _ in range(10):
-                line = stream.readline(_LONGEST)
-                if line.removeprefix(_BOM).strip():
-                    row = json.loads(line.removeprefix(_BOM))
-                    return row if isinstance(row, dict) else None
-    except (OSError, ValueError, EOFError, zlib.error, RecursionError):
+            for _ in range(20):
+                line = stream.readline(_LONGEST).removeprefix(_BOM)
+                try:
+                    row = json.loads(line) if line.strip() else None
+                except (ValueError, RecursionError):
+                    continue
+                for name, value in row.items() if isinstance(row, dict) else ():
+                    fields.setdefault(name, value)
+    except (OSError, EOFError, zlib.error):
         pass
-    return None
+    return fields or None
 
 
 def _open(path: Path) -> Any:

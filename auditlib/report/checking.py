@@ -151,6 +151,8 @@ def _scoring(audit: Any) -> list[Run]:
     text += (
         "Those filled at random or stale are abstentions here, never answers."
         if bad
+        else "Where a verdict’s origin is unknown, filling at random cannot be ruled out."
+        if sources.get("unknown")
         else "None was filled at random or taken from a stale cache."
     )
     return [head, text]

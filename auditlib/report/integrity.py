@@ -159,8 +159,8 @@ def _denominators(audit: Any) -> list[Block]:
             ["Model", "Run", *(x[0].upper() + x[1:] for x in columns)],
             [True, True, *[False] * len(columns)],
             rows,
-            note="Answered: a usable reply. Abstained: a usable reply that names no answer. Failed: no usable reply. "
-            "Missing: items that the run lacks.",
+            note="Answered: a usable reply, abstentions included. Abstained: a usable reply that names no answer. "
+            "Failed: no usable reply. Missing: items that the run lacks.",
             more=more,
         )
     ]
@@ -183,7 +183,7 @@ def _sources(audit: Any) -> Block | None:
         [True, True, True, *[False] * len(columns)],
         rows,
         note="regex: by rule, without a judge; llm: by the judge; exact_fallback: exact matching in place of the "
-        "judge; random_fill and cache_stale are abstentions here, never answers.",
+        "judge; random_fill and cache_stale are abstentions here, never answers; unknown: the files do not say.",
         more=f"The first {MOST} of {len(wide)} runs." if len(wide) > MOST else "",
     )
 
@@ -204,10 +204,10 @@ def _parsers(audit: Any) -> Block | None:
     return table(
         "",
         "Accuracy under other toolkits’ ways of reading the replies",
-        ["Model", "Run", "Replies", "This audit", "Lowest to highest", "Right elsewhere only", "Readers"],
+        ["Model", "Run", "Replies", "Exact arm", "Lowest to highest", "Right elsewhere only", "Readers"],
         [True, True, False, False, False, False, True],
         rows,
-        note="Right elsewhere only: replies that another toolkit’s reader scores as right and this audit does not.",
+        note="Right elsewhere only: replies that another toolkit’s reader scores as right and the exact arm does not.",
         more=f"The first {MOST} of {len(ranges)} rows." if len(ranges) > MOST else "",
         widths=[0, 0, 0, 0, 0, 0, 1],
     )
