@@ -76,12 +76,13 @@ def test_files_are_split_by_count_bytes_and_model(tmp_path, store):
     files = write_batches([*two, *two], tmp_path / "count", max_requests=2)
     assert [len(lines(f)) for f in files] == [2, 2, 2, 2, 1, 1]  # duplicates once
     assert all(len({line["body"]["model"] for line in lines(f)}) == 1 for f in files)
-    assert sorted(p.name for p in (tmp_path / "count").iterdir()) == [*(f"batch-00{k}.jsonl" for k in range(1, 7)), "index.jsonl"]  # fmt: skip
+    names = [*(f"batch-00{k}.jsonl" for k in range(1, 7)), "index.jsonl"]
+    assert sorted(p.name for p in (tmp_path / "count").iterdir()) == names
     (whole,) = write_batches(asked(5), tmp_path / "whole")
     size = whole.stat().st_size // 5
     files = write_batches(asked(5), tmp_path / "bytes", max_bytes=2 * size)
     assert [len(lines(f)) for f in files] == [2, 2, 1] and all(f.stat().st_size <= 2 * size for f in files)
-    with pytest.raises(AuditError, match="item 'i0' has .* bytes"):
+    with pytest.raises(AuditError, match=r"item 'i0' has .* bytes"):
         write_batches(asked(5), tmp_path / "small", max_bytes=size - 1)
     assert list((tmp_path / "small").iterdir()) == []  # nothing half written
     with pytest.raises(AuditError, match="holds batch files already"):

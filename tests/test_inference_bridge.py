@@ -159,5 +159,5 @@ def test_prompts_that_cannot_be_blind_are_errors(message, said):
 def test_without_the_toolkit_the_error_says_how_to_get_it(monkeypatch):
     _forget()
     monkeypatch.setitem(sys.modules, "vlmeval", None)
-    with pytest.raises(AuditError, match="VLMEvalKit is not installed.*pip install ms-vlmeval"):
+    with pytest.raises(AuditError, match=r"VLMEvalKit is not installed.*pip install ms-vlmeval"):
         bridge.main([])

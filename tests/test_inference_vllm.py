@@ -1,9 +1,10 @@
 """The vLLM client with a stand-in for the ``vllm`` module.
 
 The stand-in keeps the shapes that vLLM 0.32 was seen to use (``LLM.chat`` with a list of conversations and one
-``SamplingParams`` each, ``outputs[0].logprobs`` by token id). What only the real engine can show is ``make test-vllm``'s:
-that a picture reaches the model, that text as a string and as one part give the same tokens, that the values of
-``logprob_token_ids`` are the raw ones, that an image sent to a text model is refused in these words, and accuracies.
+``SamplingParams`` each, ``outputs[0].logprobs`` by token id). A test of the real engine (``make test-vllm``, to come)
+covers what only that can show: that a picture reaches the model, that text as a string and as one part give the same
+tokens, that the values of ``logprob_token_ids`` are the raw ones, that an image sent to a text model is refused in
+these words, and accuracies.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def test_a_picture_that_cannot_be_read_is_named(vllm):
 def test_chunks_are_stored_as_they_end_and_a_second_run_asks_the_rest(vllm, store):
     client, told = VllmClient("m"), []
     requests = asked("q0", "q1", "q2", "q3", "dead", "dead ")
-    with pytest.raises(StopRun, match="answered none of 2 conversations.*engine core died"):
+    with pytest.raises(StopRun, match=r"answered none of 2 conversations.*engine core died"):
         client.run(requests, store, chunk=2)
     assert len(store) == 4 and len(store.failures()) == 2
     more = [*requests[:4], *requests[:1], *asked("n0", "n1", "n2", generation=Generation(seed=1))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,9 +83,12 @@ def write_batches(
     for stale in folder.glob("batch-*.jsonl"):  # of a writing that was broken off before its index
         stale.unlink()
     bodies = _Bodies(served_name, limit_name)
-    with atomic(folder / INDEX) as temporary, LineWriter(folder, "batch", max_requests, max_bytes) as writer:
-        with open(temporary, "wb") as index:
-            blocking(lambda: _write(requests, bodies, writer, index, skip))
+    with (
+        atomic(folder / INDEX) as temporary,
+        LineWriter(folder, "batch", max_requests, max_bytes) as writer,
+        open(temporary, "wb") as index,
+    ):
+        blocking(lambda: _write(requests, bodies, writer, index, skip))
     if not writer.files:
         (folder / INDEX).unlink()
     return writer.files
@@ -121,8 +124,8 @@ def read_batches(
             taken.line(path, row, content)
     taken.failures()
     heard = {known.file(k) for k in taken.seen}
-    silent = Counter(known.file(k) for k in known.keys() if known.file(k) not in heard and k not in store)
-    missing = [k for k in known.keys() if k not in taken.seen and known.file(k) in heard and k not in store]
+    silent = Counter(known.file(k) for k in known if known.file(k) not in heard and k not in store)
+    missing = [k for k in known if k not in taken.seen and known.file(k) in heard and k not in store]
     again = [k for k in [*taken.failed, *missing] if k not in store]
     resubmit = _resubmit(again, known, max_requests, max_bytes)
     return BatchSummary(
@@ -137,7 +140,7 @@ def read_batches(
         foreign=taken.foreign,
         unreadable=taken.unreadable,
         resubmit=tuple(resubmit),
-        coverage=tuple([*taken.coverage(), *_missing_rows(missing, known), *_silent_rows(silent)]),
+        coverage=(*taken.coverage(), *_missing_rows(missing, known), *_silent_rows(silent)),
     )
 
 
@@ -197,8 +200,8 @@ class _Known:
         self.index = Index(Path(requests)) if isinstance(requests, str | Path) else None
         self.given = {} if self.index else {r.key: r for r in requests}  # type: ignore[union-attr]
 
-    def keys(self) -> Iterable[str]:
-        return self.index.files if self.index else self.given
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.index.files if self.index else self.given)
 
     def __contains__(self, key: object) -> bool:
         return key in (self.index.files if self.index else self.given)

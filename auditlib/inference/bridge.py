@@ -100,7 +100,7 @@ def _toolkit() -> Any:
 
 
 def _classes_with_prompts() -> list[type]:
-    """Classes of the toolkit that define ``build_prompt`` themselves: data sets, and models with prompts of their own."""
+    """Classes of the toolkit that define ``build_prompt``: data sets, and models with prompts of their own."""
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("vlmeval.") and m is not None]
     found = {
         value

@@ -79,6 +79,13 @@ def _judged(audit: Any) -> str:
     return "" if audit.judgements is not None and len(audit.judgements) else "no verdicts"
 
 
+def _origins(audit: Any) -> str:
+    """Whether the files say what decided their verdicts; where none does, nothing about that can pass."""
+    if (why := _judged(audit)) or "source" not in audit.judgements:
+        return why
+    return "the files do not say what decided their verdicts" if audit.judgements["source"].eq("unknown").all() else ""
+
+
 def _pictures(audit: Any) -> str:
     return _has("image_key", words="pictures")(audit)
 
@@ -139,9 +146,9 @@ CHECKS: tuple[Check, ...] = (
     Check("judge_named", "runs", "verdicts are those of the judge they are named for",
           "Judge again, or call them exact matching.", _judged, ("really exact matching", "was not asked")),
     Check("random_fill", "runs", "no verdict was filled at random", "Judge again; here they are abstentions.",
-          _judged, ("random letter",)),
+          _origins, ("random letter",)),
     Check("stale_verdict", "runs", "no verdict comes from an old cache", "Judge again; here they are left out.",
-          _judged, ("of an old cache",)),
+          _origins, ("of an old cache",)),
     Check("judged_unlike", "runs", "equal replies to one item are judged alike",
           "The judge does not agree with itself: judge again, several times.", _judged, ("were judged unlike",)),
     Check("two_judges", "runs", "two sets of verdicts on equal replies agree",

@@ -170,6 +170,10 @@ def _files(kit: Toolkit, data: DataParams, benchmark: str) -> tuple[list[tuple[R
                    if blind_task else "the ending of the model's folder")  # fmt: skip
             rows.append(coverage_row("condition", n=1, run=label, model=file.model, condition=condition,
                                      reason=f"told by {why}"))  # fmt: skip
+        elif split_blind(file.benchmark)[1] == "blind":
+            reason = "read as a run with the image, though its task is named like one without: if no picture was sent, "
+            reason += "write conditions: {'*': blind}"
+            rows.append(coverage_row("warning", n=1, run=label, model=file.model, condition="full", reason=reason))
         wanted.append((replace(file, condition=condition), label))
     if not wanted:
         tasks = sorted({f.benchmark for f in found.values()})

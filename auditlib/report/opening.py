@@ -74,10 +74,23 @@ def _cautions(audit: Any, r: pd.Series | None, command: str) -> list[Block]:
     origin = ORIGIN.get(audit.params.data.embedded or "") if audit.params else None
     if origin:
         out.insert(0, callout(b("What this pool is. "), origin))
+    silent = all_wrong(audit)
+    if silent:
+        arm = arm_name(audit.arm)
+        out.append(callout(b("A run that is scored all wrong. "), f"{', '.join(silent)}: not one right answer with the "
+                           f"image in the {arm} arm. If its replies are right in another form, the numbers below rest "
+                           "on how they were scored: compare the arms, choose another judge, or widen audit.exact.",
+                           tone="warn"))  # fmt: skip
     outside = outside_range(audit)
     if outside:
         out.append(callout(b("Outside the calibrated range. "), *outside, tone="warn"))
     return out
+
+
+def all_wrong(audit: Any, least: int = 20) -> list[str]:
+    """Models whose run with the image has no hit in the headline arm, over at least ``least`` items."""
+    rows = lookup.rows(audit.statistics, "accuracy", arm=audit.arm, level="full", policy=("wrong", ""))
+    return rows.loc[rows["estimate"].eq(0) & (rows["n"] >= least), "models"].tolist()
 
 
 def outside_range(audit: Any) -> list[str]:
