@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import sys
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,12 @@ from auditlib.params import DataParams
 from auditlib.readers.inspect_logs import read_inspect, scan
 from auditlib.readers.inspect_samples import to_hit
 from auditlib.reading import pool_of
+
+
+@cache
+def whole(folder):
+    """All runs of a folder, read once: the package takes seconds per log."""
+    return read_inspect(DataParams(folder=folder), "tinysee")
 
 
 @pytest.fixture
@@ -36,7 +43,7 @@ def inspect_runs(shared_data):
     ],
 )
 def test_rows_and_stored_scores(inspect_runs, folder, model, condition, rows, own):
-    runs = read_inspect(DataParams(folder=inspect_runs / folder), "tinysee")
+    runs = whole(inspect_runs / folder)
     r = runs.responses[(runs.responses["model"] == model) & (runs.responses["condition"] == condition)]
     j = runs.judgements[(runs.judgements["model"] == model) & (runs.judgements["condition"] == condition)]
     assert len(r) == rows
@@ -96,7 +103,7 @@ def said(responses, items):
 )
 def test_letters_against_key_and_truth(shared_data, inspect_runs, folder, model, condition, rows, key, true, none):
     """Shares counted over all rows, epochs and failures included, as the table beside the files counts them."""
-    runs = read_inspect(DataParams(folder=inspect_runs / folder), "tinysee")
+    runs = whole(inspect_runs / folder)
     r = runs.responses[(runs.responses["model"] == model) & (runs.responses["condition"] == condition)]
     letters = said(r, runs.items)
     keys = r["item"].map(runs.items.drop_duplicates("item").set_index("item")["key"]).to_numpy(dtype=object)
@@ -108,7 +115,7 @@ def test_letters_against_key_and_truth(shared_data, inspect_runs, folder, model,
 
 
 def test_epochs_are_samples_and_seeded_copies_count_once(inspect_runs):
-    runs = read_inspect(DataParams(folder=inspect_runs / "logs"), "tinysee")
+    runs = whole(inspect_runs / "logs")
     assert set(runs.responses["sample"]) == {0, 1}
     pool = pool_of(runs, params(pool="x", benchmark="tinysee"))
     trials = {m: int(t) for m, t in zip(pool.model_names, pool.arms["exact"].trials["full"].sum(axis=0))}
