@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -80,11 +81,20 @@ def _separator(path: Path) -> str:
     return "\t" if files.suffix(path) == ".tsv" else ","
 
 
+@contextmanager
+def _wide_fields() -> Iterator[None]:
+    """Let a field hold a picture; the limit belongs to the whole process, so it is put back."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def _records(path: Path) -> Iterator[tuple[int, int, list[str]]]:
     """Rows with the bytes they take: first, one past the last, fields."""
-    csv.field_size_limit(_LONGEST_FIELD)
     end = 0
-    with path.open("rb") as f:
+    with _wide_fields(), path.open("rb") as f:
 
         def lines() -> Iterator[str]:
             nonlocal end
@@ -100,12 +110,12 @@ def _records(path: Path) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _text_again(path: Path, start: int, end: int, place: int) -> str:
-    csv.field_size_limit(_LONGEST_FIELD)
     with path.open("rb") as f:
         f.seek(start)
         text = f.read(end - start).decode("utf-8-sig" if start == 0 else "utf-8", errors="replace")
     lines = (f"{line}\n" for line in text.split("\n"))
-    record = next(csv.reader(lines, delimiter=_separator(path)), [])
+    with _wide_fields():
+        record = next(csv.reader(lines, delimiter=_separator(path)), [])
     return record[place] if place < len(record) else ""
 
 
