@@ -54,8 +54,8 @@ def abstention(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax = style.axes(ax, COLUMN, style.rows_height(len(frame), each=0.27))
     y = np.arange(len(frame))
     ax.barh(y, frame["bound_high"] - frame["bound_low"], left=frame["bound_low"], height=0.4, color=SKY, alpha=0.45)
-    ax.plot(frame["wrong"], y, "o", color=BLUE, ms=4.5)
-    ax.plot(frame["excluded"], y, "D", color=VERMILION, ms=4, mfc="none", mew=1.1)
+    ax.plot(frame["wrong"], y, "o", color=BLUE, ms=4.5, clip_on=False, zorder=3)
+    ax.plot(frame["excluded"], y, "D", color=VERMILION, ms=4, mfc="none", mew=1.1, clip_on=False, zorder=3)
     for place, r in zip(y, frame.itertuples()):
         words = f"{pct(r.wrong)} / {pct(r.excluded)}"
         style.note(ax, 1.02, place, words, transform=ax.get_yaxis_transform(), clip_on=False)
