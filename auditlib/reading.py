@@ -16,7 +16,7 @@ from auditlib.params import Params, load_params
 from auditlib.paths import resolve
 from auditlib.pool import Arm, Pool
 from auditlib.repeats import without_copied_repeats
-from auditlib.scoring import Cells, exact_arm, judged_arm, open_arm, open_verdicts, yesno_arm
+from auditlib.scoring import Cells, exact_arm, judged_arm, open_arm, open_verdicts, rounded, yesno_arm
 
 
 def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", benchmark: str | None = None) -> Pool:
@@ -102,6 +102,9 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     judged = None if judgements is None else judged_arm(cells, judgements, failed_wrong=wrong)
     if judged is not None:
         arms["judged"] = judged
+        if moved := rounded(judgements["hit"].dropna().to_numpy(float), judged.unit):
+            reason = f"graded verdicts without a small common denominator: counted in steps of 1/{judged.unit}"
+            absent.append(coverage_row("warning", n=moved, reason=reason))
     absent += _unread(responses, shown, tuple(settings.exact))
     if not arms:
         if not responses["status"].eq("ok").any():

@@ -67,6 +67,16 @@ def test_graded_verdicts_are_counted_in_parts_of_their_common_denominator():
     assert pool.arms["exact"].unit == 1
 
 
+def test_verdicts_that_counting_moves_are_said():
+    verdicts = {("m", "full"): [0.12345, 0.98765, 0.31415, 0.27182]}
+    pool = tiny_pool({("m", "full"): KEYS}, KEYS, judged=verdicts)
+    assert pool.arms["judged"].unit == 100 and pool.arms["judged"].hits["full"][:, 0].tolist() == [12, 99, 31, 27]
+    said = pool.coverage[pool.coverage["reason"].str.contains("steps of 1/100")]
+    assert said["n"].tolist() == [4]
+    exact = tiny_pool({("m", "full"): KEYS}, KEYS, judged={("m", "full"): [1, 0.3, 0.6, 0]})
+    assert not exact.coverage["reason"].str.contains("steps of").any()
+
+
 def test_nothing_scorable_is_an_error():
     with pytest.raises(AuditError, match="no reply could be scored"):
         tiny_pool({("m", "full"): ["hm"] * 4}, KEYS)
