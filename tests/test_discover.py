@@ -80,7 +80,7 @@ def test_judge_is_chosen_and_the_others_named(write_run, toy_rows, tmp_path):
     for judge in ("exact_matching", "gpt", "qwen"):
         write_run("a", [{**r, "hit": 1, "log": "x"} for r in toy_rows], tail=f"_{judge}_result")
     found = discover(tmp_path / "results")
-    assert "verdicts of 3 judges: choose one with 'judge'" in found.missing("Toy")
+    assert "verdicts of 3 judges: 'judge' says which one counts" in found.missing("Toy")
     assert "judge: qwen # also here: exact_matching, gpt" in write_params(found, "Toy", tmp_path).read_text()
 
 

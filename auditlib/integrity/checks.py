@@ -106,7 +106,7 @@ CHECKS: tuple[Check, ...] = (
           "Read the dataset without taking the word None for an empty cell; run these items again.", _dataset),
     Check("key_placeholder", "items", "the key is an answer, no placeholder", "Fill in the key.", _KEYED),
     Check("key_text_unmatched", "items", "a key given as text is the text of an option", _MEND, _KEYED),
-    Check("equal_options", "items", "no two options are equal",
+    Check("equal_options", "items", "no two options are equal letter for letter",
           "Tell the options apart; where the key is one of them, accept both until then.", _OPTIONS),
     Check("empty_option_inside", "items", "no blank between options (blanks at the end are padding)",
           "See whether a text was lost.", _OPTIONS),

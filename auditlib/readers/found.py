@@ -90,7 +90,7 @@ class Found:
                 says.append(f"no verdicts{f' of {judge}' if judge else ''} for {', '.join(lack)}")
         if len(judges) > 1:
             word = JUDGE_WORDS.get(self.toolkit, "judge")
-            says.append(f"verdicts of {len(judges)} {word}s: choose one with 'judge'")
+            says.append(f"verdicts of {len(judges)} {word}s: 'judge' says which one counts")
         says += [
             f"{f.path.name} is a pickle and is not opened"
             for f in self.files
