@@ -9,6 +9,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RUN ?=
+# test files at a time
+WORKERS ?= 2
 
 .PHONY: audit test lab bench fuzz lint lock
 
@@ -16,7 +18,7 @@ audit: $(READY)
 	$(BIN)/python -m auditlib run params/*.yaml $(RUN)
 
 test: $(READY)
-	$(BIN)/python -m pytest -p no:cacheprovider $(RUN)
+	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist loadfile $(RUN)
 
 lab: $(READY)
 	$(BIN)/jupyter lab --notebook-dir=. notebooks

@@ -41,6 +41,7 @@ class Audit:
     provenance: dict[str, Any] = field(default_factory=dict)
     inputs: tuple[Path, ...] = ()
     texts: Callable[[str], pd.DataFrame | None] = field(default=lambda name: None, repr=False)
+    studies: Callable[[str], Any] = field(default=lambda name: None, repr=False)
 
     @cached_property
     def responses(self) -> pd.DataFrame | None:
@@ -50,6 +51,10 @@ class Audit:
     @cached_property
     def judgements(self) -> pd.DataFrame | None:
         return self.texts("judgements")
+
+    def study(self, name: str) -> Any:
+        """The result of a capability's study of this pool (curation ...); None where its notebook has not been run."""
+        return self.studies(name)
 
     @property
     def settings(self) -> AuditParams:

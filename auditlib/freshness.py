@@ -96,13 +96,24 @@ def input_names(params: Params, files: Iterable[Path], root: Path) -> dict[str, 
 def stated_params(params: Params, root: Path) -> dict[str, Any]:
     """Every parameter with its value, defaults included, paths as they would stand in the YAML."""
     source = (params.source or root / "params" / "x").resolve().parent
-    out = params.model_dump(mode="json")
-    for name, value in out["data"].items():
-        if isinstance(getattr(params.data, name), Path):
-            out["data"][name] = Path(os.path.relpath(value, source)).as_posix()
-    if (questions := params.inference and params.inference.items) is not None:
-        out["inference"]["items"] = Path(os.path.relpath(questions, source)).as_posix()
-    return out
+
+    def said(value: Any) -> Any:
+        if isinstance(value, Path):
+            return Path(os.path.relpath(value, source)).as_posix()
+        if isinstance(value, dict):
+            return {k: said(v) for k, v in value.items()}
+        return [said(v) for v in value] if isinstance(value, list | tuple) else value
+
+    return json.loads(json.dumps(said(params.model_dump(mode="python")), default=str))
+
+
+def _files_named(value: Any) -> Iterable[Path]:
+    """Paths that a block of params names, also in lists and blocks inside it."""
+    if isinstance(value, Path):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _files_named(inner)
 
 
 def input_files(params: Params, outputs: Path) -> list[Path]:
@@ -112,9 +123,7 @@ def input_files(params: Params, outputs: Path) -> list[Path]:
     for folder in (data.folder, data.blind_folder):
         if folder is not None and folder.is_dir():
             found.update(results_in(folder, outputs.resolve()))
-    questions = params.inference.items if params.inference else None
-    found.update(p for p in (data.folder, data.table, data.matrix, data.items, data.dataset, questions)
-                 if p is not None and p.is_file())  # fmt: skip
+    found.update(p for p in _files_named(params.model_dump(mode="python")) if p.is_file())
     return sorted(found)
 
 

@@ -206,19 +206,41 @@ def picture(paths: RunPaths, name: str) -> HTML:
     return HTML(f"<figure class='{LITERAL}' style='margin:0'>{image}<figcaption>{caption}</figcaption></figure>")
 
 
-def table(audit: Audit, name: str) -> HTML:
-    """A table of the report as its HTML file shows it, or the reason why this pool has none."""
+def figure(result: Any, paths: RunPaths, name: str) -> HTML:
+    """Draw and save one figure of a study, and show it with its caption."""
+    from auditlib.figures.save import save_study_figures
+
+    save_study_figures(result, paths, [name])
+    return picture(paths, name)
+
+
+def further(audit: Audit, kind: str) -> list[str]:
+    """Names of the figures or tables of the studies that were made of this pool."""
+    from auditlib.studies import STUDIES
+
+    return [x.name for s in STUDIES.values() if audit.study(s.name) is not None for x in getattr(s, kind)]
+
+
+def table(audit: Any, name: str) -> HTML:
+    """A table of the report as its HTML file shows it, or the reason why this pool has none.
+
+    ``audit`` may also be the result of a study, for the study's own tables.
+    """
     from IPython.display import HTML
 
     from auditlib import table_formats
     from auditlib.lookup import Lacking
-    from auditlib.tables import TABLES
+    from auditlib.studies import all_tables, study_of
 
-    if name not in TABLES:
-        raise AuditError(f"no table {name!r}", mend=f"tables: {', '.join(TABLES)}")
-    this = TABLES[name]
+    known = all_tables()
+    if name not in known:
+        raise AuditError(f"no table {name!r}", mend=f"tables: {', '.join(known)}")
+    this, study = known[name], study_of(name)
+    subject = audit if study is None or getattr(audit, "name", None) == study.name else audit.study(study.name)
     try:
-        frame = this.build(audit)
+        if subject is None:
+            raise Lacking("the notebook that makes it has not been run")
+        frame = this.build(subject)
     except Lacking as why:
         return HTML(f"<p><b>{escape(this.title)}</b>: not made, {escape(str(why))}.</p>")
     rows = table_formats.html_rows(this.columns, table_formats.cells(frame, this.columns))

@@ -100,9 +100,16 @@ def load_audit(paths: RunPaths) -> Audit:
         steps=facts["steps"],
         provenance=facts["provenance"],
         texts=partial(_read_later, paths),
+        studies=partial(_study_later, paths),
         **frames,
         **tables,
     )
+
+
+def _study_later(paths: RunPaths, name: str) -> Any:
+    from auditlib.studies.results import load_result
+
+    return load_result(paths, name)
 
 
 def _needed(paths: RunPaths) -> list[Path]:

@@ -131,6 +131,10 @@ class RunPaths:
     def tables(self) -> Path:
         return self.folder / "tables"
 
+    def study(self, name: str) -> Path:
+        """Frames and facts of a capability's study."""
+        return self.folder / name
+
     @property
     def notebooks(self) -> Path:
         return self.folder / "notebooks"

@@ -64,6 +64,8 @@ class Pool:
     refused, failed, abstained : condition -> boolean arrays of the same shape (refusals, failed calls, replies without
         an answer; absent when unknown).
     responses, judgements, coverage : canonical frames; ``responses`` is None for a pool built from arrays.
+    answer_counts : how often which answer was given, columns ``item, model, condition, answer, correct, odd, even``;
+        only for a pool read from a table of counts.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Pool:
     abstained: dict[str, np.ndarray] = field(default_factory=dict)
     responses: pd.DataFrame | None = None
     judgements: pd.DataFrame | None = None
+    answer_counts: pd.DataFrame | None = None
     coverage: pd.DataFrame = field(default_factory=lambda: frame("coverage"))
     params: Params | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -257,4 +260,5 @@ class Pool:
             abstained=arrays(self.abstained),
             responses=rows(self.responses),
             judgements=rows(self.judgements),
+            answer_counts=rows(self.answer_counts),
         )

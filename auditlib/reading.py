@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ from auditlib.paths import resolve
 from auditlib.pool import Arm, Pool
 from auditlib.repeats import without_copied_repeats
 from auditlib.scoring import Cells, exact_arm, judged_arm, open_arm, open_verdicts, rounded, yesno_arm
+
+if TYPE_CHECKING:
+    from auditlib.readers.answer_counts import AnswerCounts
 
 
 def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", benchmark: str | None = None) -> Pool:
@@ -52,12 +55,14 @@ def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", b
 
         if runs is not None and not isinstance(runs, Runs):
             raise AuditError(
-                "runs made here cannot be joined to a matrix of bare results",
+                "runs made here cannot be joined to a matrix of bare results or to counts",
                 file=params.source,
                 mend="give the other runs as a folder or a table, or take the inference block out",
             )
         runs = with_own_runs(runs, params, out)
-    return pool_of(runs, params) if isinstance(runs, Runs) else _pool_of_matrix(runs, params)
+    if isinstance(runs, Runs):
+        return pool_of(runs, params)
+    return _pool_of_counts(runs, params) if hasattr(runs, "table") else _pool_of_matrix(runs, params)
 
 
 def _params_of(path: Path, benchmark: str | None) -> Params:
@@ -220,6 +225,28 @@ def _pool_of_matrix(matrix: Any, params: Params) -> Pool:
         params=params,
         provenance={"judge": "correctness as stored in the matrix"} | dict(matrix.provenance or {}),
         inputs=tuple(matrix.inputs),
+    )
+
+
+def _pool_of_counts(counts: AnswerCounts, params: Params) -> Pool:
+    """A pool of counted answers: one judged arm, and the counts themselves for curation."""
+    _check_names(params, counts.items, counts.models)
+    models = _models(counts.about, params, counts.models)
+    order = pd.Index(counts.models).get_indexer(models["model"])
+    table = counts.table.assign(model=counts.table["model"].cat.reorder_categories(models["model"].tolist()))
+    hits = {c: h[:, order] for c, h in counts.hits.items()}
+    trials = {c: t[:, order] for c, t in counts.trials.items()}
+    return Pool(
+        name=params.pool,
+        benchmark=params.benchmark,
+        items=_item_facts(counts.items, params.audit.options_by_stratum),
+        models=models,
+        arms={"judged": Arm("judged", hits, trials)},
+        answer_counts=table,
+        coverage=counts.coverage,
+        params=params,
+        provenance=dict(counts.provenance),
+        inputs=tuple(counts.inputs),
     )
 
 

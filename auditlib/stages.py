@@ -16,7 +16,7 @@ from typing import Any
 
 from auditlib.errors import AuditError
 from auditlib.freshness import Basis, differences, is_pool, relative, results_in
-from auditlib.params import BLIND_RUN, Params
+from auditlib.params import BLIND_RUN, CAPABILITIES, Params
 from auditlib.paths import RunPaths, atomic
 
 #: the last stage, done by the runner itself: manifest, exported notebooks, report
@@ -50,11 +50,18 @@ def expected(stage: str, paths: RunPaths) -> list[Path]:
         frames = [paths.frame(n) for n in ("items", "models", "findings", "counts", "draws")]
         tables = [paths.findings_csv, paths.statistics, paths.coverage, paths.detectors]
         return [*frames, *tables, paths.steps, paths.flagged]
+    if (study := _study(stage)) is not None:
+        return [paths.study(study) / "facts.json"]
     if stage == "80_figures":
         return [paths.figures / "index.html", paths.figures / "index.csv"]
     if stage == "90_tables":
         return [paths.tables]
     return [paths.manifest, paths.params, paths.report_html, paths.report_pdf]
+
+
+def _study(stage: str) -> str | None:
+    """The capability whose study a stage makes; None for the stages of the audit itself."""
+    return next((block for block, s in CAPABILITIES.items() if s == stage), None)
 
 
 def prints(files: list[Path]) -> dict[Path, tuple[int, ...]]:
@@ -82,6 +89,8 @@ def belonging(stage: str, paths: RunPaths) -> list[Path]:
     """Files of a pool's folder that only this stage writes, as far as they are there now."""
     if stage == "10_audit":  # the report writes flagged.md once more, so that its size tells nothing of the audit
         files = [*paths.folder.glob("*.parquet"), *(p for p in expected(stage, paths) if p != paths.flagged)]
+    elif (study := _study(stage)) is not None:
+        files = list(paths.study(study).glob("*"))
     elif stage == BLIND_RUN:  # not the store of answers: it grows, and is never made again
         files = list(paths.runs.glob("*"))
     elif stage == REPORT:

@@ -156,11 +156,18 @@ def save_tables(audit: Any, paths: RunPaths, names: Sequence[str] | None = None)
     CSV holds shares in [0, 1] with 12 digits; the other formats print percent and points. Files of a table that is
     not made are removed.
     """
+    from auditlib.studies import STUDIES, all_tables, study_of
+
+    known = all_tables()
+    run = {name: result for name in STUDIES if (result := audit.study(name)) is not None}
+    mine = [*TABLES, *(t.name for name in run for t in STUDIES[name].tables)]
     made = []
-    for name in TABLES if names is None else names:
-        table = TABLES[name]
+    for name in mine if names is None else names:
+        table, study = known[name], study_of(name)
         try:
-            frame = table.build(audit)
+            if study is not None and study.name not in run:
+                raise Lacking("the notebook that makes it has not been run")
+            frame = table.build(audit if study is None else run[study.name])
         except Lacking as why:
             for ending in FORMATS:
                 (paths.tables / f"{name}.{ending}").unlink(missing_ok=True)
@@ -186,8 +193,9 @@ def formats_of(table: Table, frame: pd.DataFrame) -> dict[str, str]:
 
 def _main(arguments: Sequence[str]) -> int:
     from auditlib.report.again import again
+    from auditlib.studies import all_tables
 
-    return again(arguments, "tables", TABLES, save_tables)
+    return again(arguments, "tables", all_tables(), save_tables)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,9 @@ def parse_args():
     p.add_argument("--work-dir", default="outputs")
     return p.parse_args()
 
-def build_model_from_base_url(args):
-    return {"model": args.model[0]}
+class LMDeployAPI:
+    def __init__(self, model):
+        self.model = model
 
 def main():
     args = parse_args()
@@ -34,7 +35,7 @@ def main():
         cfg = json.load(open(args.config))
         args.model, args.data = list(cfg["model"]), list(cfg["data"])
     for name in args.model:
-        served = build_model_from_base_url(args)["model"] if args.base_url else None
+        served = LMDeployAPI(model=name).model if args.base_url else None
         model = None if served else supported_VLM[name]()
         for data in args.data:
             dataset = build_dataset(data)

@@ -6,10 +6,12 @@ that results lie beside those of the full run and overwrite nothing.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
 import json
+import multiprocessing
 import sys
 import tempfile
 import threading
@@ -36,22 +38,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises
     ------
     AuditError
-        VLMEvalKit is not installed, or of a version that has no command line in ``vlmeval.run``.
+        VLMEvalKit is not installed, or of a version that has no command line in ``vlmeval.run``; or a prompt could not
+        be made blind. The toolkit itself logs such an error, leaves the data set out and ends as if all were well.
     """
     run = _toolkit()
-    for kind in _classes_with_prompts():
-        kind.build_prompt = _blind(kind.build_prompt)
-    before = sys.argv
-    sys.argv = ["vlmeval", *(sys.argv[1:] if arguments is None else arguments)]
-    replaced = {n: getattr(run, n) for n in ("parse_args", "build_model_from_base_url") if hasattr(run, n)}
-    with tempfile.TemporaryDirectory() as scratch:
-        _rename_models(run, Path(scratch))
-        try:
-            run.main()
-        finally:
-            sys.argv = before
-            for name, function in replaced.items():
-                setattr(run, name, function)
+    refused: list[AuditError] = []
+    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as undo:
+        _keep_changes_in_workers(undo)
+        for kind in _classes_with_prompts():
+            _replace(undo, kind, "build_prompt", _blind(kind.build_prompt, refused))
+        _rename_models(run, Path(scratch), undo)
+        _replace(undo, sys, "argv", ["vlmeval", *(sys.argv[1:] if arguments is None else arguments)])
+        run.main()
+    if refused:
+        raise refused[0]
 
 
 def without_pictures(message: Any) -> Any:
@@ -111,10 +111,8 @@ def _classes_with_prompts() -> list[type]:
     return sorted((k for k in found if k.__module__.startswith("vlmeval.")), key=lambda k: (k.__module__, k.__name__))
 
 
-def _blind(build: Callable[..., Any]) -> Callable[..., Any]:
+def _blind(build: Callable[..., Any], refused: list[AuditError]) -> Callable[..., Any]:
     """``build_prompt`` without pictures. Only the outermost call strips: inner ones may place pictures in the text."""
-    if getattr(build, "_without_pictures", False):
-        return build
 
     @functools.wraps(build)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -123,43 +121,62 @@ def _blind(build: Callable[..., Any]) -> Callable[..., Any]:
             message = build(*args, **kwargs)
         finally:
             _depth.value -= 1
-        return message if _depth.value else without_pictures(message)
+        if _depth.value:
+            return message
+        try:
+            return without_pictures(message)
+        except AuditError as e:
+            refused.append(e)
+            raise
 
-    wrapped._without_pictures = True  # type: ignore[attr-defined]
     return wrapped
 
 
-def _rename_models(run: Any, scratch: Path) -> None:
+def _replace(undo: contextlib.ExitStack, owner: Any, name: str, value: Any) -> None:
+    undo.callback(setattr, owner, name, getattr(owner, name))
+    setattr(owner, name, value)
+
+
+def _keep_changes_in_workers(undo: contextlib.ExitStack) -> None:
+    """Processes that build prompts of videos start as copies of this one: fresh ones would not know the changes."""
+    if sys.platform == "linux":
+        undo.callback(multiprocessing.set_start_method, multiprocessing.get_start_method(), force=True)
+        multiprocessing.set_start_method("fork", force=True)
+
+
+def _rename_models(run: Any, scratch: Path, undo: contextlib.ExitStack) -> None:
     """Give every model its blind name for files; what a server is asked for keeps the true name."""
-    parse, served = run.parse_args, getattr(run, "build_model_from_base_url", None)
+    parse, known = run.parse_args, getattr(run, "supported_VLM", {})
+    true_names: dict[str, str] = {}
 
     @functools.wraps(parse)
     def parse_args(*args: Any, **kwargs: Any) -> Any:
         asked = parse(*args, **kwargs)
-        known = getattr(run, "supported_VLM", {})
         if getattr(asked, "model", None):
             one = isinstance(asked.model, str)
             names = [asked.model] if one else list(asked.model)
-            _alias(known, names)
+            _alias(known, names, undo)
+            true_names.update((n + SUFFIX, n) for n in names)
             asked.model = names[0] + SUFFIX if one else [n + SUFFIX for n in names]
         if getattr(asked, "config", None):
-            asked.config = _renamed_config(Path(asked.config), scratch, known)
+            asked.config = _renamed_config(Path(asked.config), scratch, known, undo)
         return asked
 
-    run.parse_args = parse_args
+    _replace(undo, run, "parse_args", parse_args)
+    # the class of models at a base URL: every mode of the command line builds it by this name
+    served = getattr(run, "LMDeployAPI", None)
     if served is not None:
 
-        @functools.wraps(served)
-        def build_model_from_base_url(asked: Any) -> Any:
-            settings = served(asked)
-            if str(settings.get("model", "")).endswith(SUFFIX):
-                settings["model"] = settings["model"].removesuffix(SUFFIX)
-            return settings
+        @functools.wraps(served, updated=())
+        def of_true_name(*args: Any, **settings: Any) -> Any:
+            if "model" in settings:
+                settings["model"] = true_names.get(settings["model"], settings["model"])
+            return served(*args, **settings)
 
-        run.build_model_from_base_url = build_model_from_base_url
+        _replace(undo, run, "LMDeployAPI", of_true_name)
 
 
-def _renamed_config(path: Path, scratch: Path, known: Any) -> str:
+def _renamed_config(path: Path, scratch: Path, known: Any, undo: contextlib.ExitStack) -> str:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         models = dict(config["model"])
@@ -167,17 +184,18 @@ def _renamed_config(path: Path, scratch: Path, known: Any) -> str:
         raise AuditError(
             "this is no configuration of VLMEvalKit", file=path, mend="give a JSON file with 'model' and 'data'"
         ) from None
-    _alias(known, models)
+    _alias(known, models, undo)
     config["model"] = {name + SUFFIX: settings for name, settings in models.items()}
     copy = scratch / path.name
     copy.write_text(json.dumps(config), encoding="utf-8")
     return str(copy)
 
 
-def _alias(known: Any, names: Any) -> None:
+def _alias(known: Any, names: Any, undo: contextlib.ExitStack) -> None:
     for name in names:
-        if name in known:
+        if name in known and name + SUFFIX not in known:
             known[name + SUFFIX] = known[name]
+            undo.callback(known.pop, name + SUFFIX, None)
 
 
 if __name__ == "__main__":

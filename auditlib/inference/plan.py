@@ -190,7 +190,7 @@ def forecast(
         shown = sum(isinstance(p, Picture) for p in parts)
         length = sum(len(p) for p in parts if isinstance(p, str)) + len(settings.system or "")
         by_condition[condition] += settings.samples
-        guessed[condition] += settings.samples * round(length / _CHARACTERS + _ROUND + shown * picture_tokens)
+        guessed[condition] += settings.samples * guessed_tokens(length, shown, picture_tokens)
     calls = sum(by_condition.values())
     tokens_in = float(sum(guessed.values()))
     tokens_out = float(calls * min(_REPLY[settings.layout], settings.generation.max_tokens or 10**9))
@@ -205,6 +205,11 @@ def forecast(
     known = price_in is not None or price_out is not None
     price = (tokens_in * (price_in or 0.0) + tokens_out * (price_out or 0.0)) / 1e6 if known else None
     return Forecast(calls, round(tokens_in), round(tokens_out), price, seconds, basis, dict(by_condition))
+
+
+def guessed_tokens(characters: int, pictures: int = 0, picture_tokens: int = _PICTURE) -> int:
+    """Tokens of a prompt, guessed from its length: four characters each, a few for the message, more for pictures."""
+    return round(characters / _CHARACTERS + _ROUND + pictures * picture_tokens)
 
 
 def _asked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ import pandas as pd
 
 from auditlib import frames
 from auditlib.align import item_order
-from auditlib.calls import Generation
+from auditlib.calls import Generation, Reply, Request
 from auditlib.errors import AuditError
 from auditlib.frames import coverage_row
 from auditlib.inference.canary import Canary, canary_blocking
 from auditlib.inference.export import Collected, collect, write_runs
 from auditlib.inference.items import QuestionItem, items_table, read_question_items
 from auditlib.inference.noop import noop_checks
+from auditlib.inference.offline import clients_of, run_offline
 from auditlib.inference.plan import Forecast, RunSettings, forecast, pilot, plan_coverage, requests_of
 from auditlib.inference.runner import Client, Say, Summary, run_blocking
 from auditlib.inference.store import Store
@@ -55,7 +56,9 @@ class BlindPlan:
     def forecast(self, model: str, **known: Any) -> Forecast:
         """What a model's part will take; ``sample`` makes it measured instead of guessed."""
         i = self.inference
-        prices = {"price_in": i.price_in, "price_out": i.price_out, "concurrency": i.concurrency}
+        # the latency of a vLLM reply is its share of a call already
+        concurrency = 1 if i.client == "vllm" else i.concurrency
+        prices = {"price_in": i.price_in, "price_out": i.price_out, "concurrency": concurrency}
         return forecast(self.items, self.settings[model], **prices, **known)
 
 
@@ -131,27 +134,28 @@ def plan_run(params: Params, paths: RunPaths, *, limit: int | None = None) -> Bl
 
 
 def try_endpoints(plan: BlindPlan) -> dict[str, Canary]:
-    """A few small questions to each model, before anything is paid for; by name in the pool."""
-    if plan.inference.client != "openai":
-        return {}
+    """A few small questions to each model, before anything is paid for; by name in the pool.
+
+    Notes
+    -----
+    vLLM loads a model's weights for it, so that only models with questions left are tried, and while they are loaded
+    they answer what :func:`measure` will look at.
+    """
     generation, conditions = _generation(plan.inference), plan.inference.conditions
-    with endpoints(plan.inference) as clients:
-        return {
-            name: canary_blocking(clients[name], s.model, conditions=conditions, generation=generation)
-            for name, s in plan.settings.items()
-        }
+    tried = {}
+    with endpoints(plan.inference, keep=True) as clients:
+        for name in _left(plan) if plan.inference.client == "vllm" else plan.settings:
+            known_as = plan.settings[name].model
+            tried[name] = canary_blocking(clients[name], known_as, conditions=conditions, generation=generation)
+            if plan.inference.client == "vllm":
+                _pilot(plan, name, clients)
+    return tried
 
 
 def measure(plan: BlindPlan, n: int = 20) -> dict[str, Forecast]:
     """Forecasts from about ``n`` questions to each model; their answers are part of the run."""
-    found = {}
-    with endpoints(plan.inference) as clients, Store(plan.paths.answers) as store:
-        for name, settings in plan.settings.items():
-            first = pilot(plan.items, settings, n)
-            run_blocking(first, clients[name], store, **_pace(plan.inference))
-            answered = [(q, a) for q in first if (a := store.get(q.key)) is not None]
-            found[name] = plan.forecast(name, sample=answered)
-    return found
+    with endpoints(plan.inference, keep=True) as clients:
+        return {name: plan.forecast(name, sample=_pilot(plan, name, clients, n)) for name in plan.settings}
 
 
 def ask(plan: BlindPlan, *, say: Callable[[str], None] = print) -> BlindRun:
@@ -161,10 +165,7 @@ def ask(plan: BlindPlan, *, say: Callable[[str], None] = print) -> BlindRun:
     with endpoints(inference) as clients, Store(plan.paths.answers) as store:
         for name, settings in plan.settings.items():
             requests, total = requests_of(plan.items, settings), plan.forecast(name).calls
-            said = _line(name, tell)
-            summaries[name] = run_blocking(
-                requests, clients[name], store, say=said, every=_EVERY, total=total, **_pace(inference)
-            )
+            summaries[name] = _answers(inference, requests, name, clients, store, say=_line(name, tell), total=total)
         parts = [
             _named(collect(store, plan.items, requests_of(plan.items, s)), s.model, name)
             for name, s in plan.settings.items()
@@ -204,13 +205,16 @@ def questions_file(params: Params) -> Path:
 
 
 @contextlib.contextmanager
-def endpoints(inference: InferenceParams) -> Iterator[Mapping[str, Client]]:
-    """A client for each model, by its name in the pool; the replay server runs as long as the block."""
+def endpoints(inference: InferenceParams, *, keep: bool = False) -> Iterator[Mapping[str, Client]]:
+    """A client for each model, by its name in the pool; the replay server runs as long as the block.
+
+    vLLM has one model loaded at a time, which ``keep`` leaves loaded after the block.
+    """
     from auditlib.inference.openai_client import OpenAIClient
 
     if inference.client == "vllm":
-        with _offline(inference) as clients:
-            yield clients
+        with clients_of(inference, keep=keep) as offline:
+            yield offline
         return
     with contextlib.ExitStack() as stack:
         url = inference.base_url
@@ -229,16 +233,32 @@ def endpoints(inference: InferenceParams) -> Iterator[Mapping[str, Client]]:
         }
 
 
-def _offline(inference: InferenceParams) -> contextlib.AbstractContextManager[Mapping[str, Client]]:
-    """Models that vLLM runs in this process."""
-    try:
-        from auditlib.inference.vllm_client import clients_of
-    except ImportError:
-        raise AuditError(
-            "the client vllm is not installed here",
-            mend="install vllm, or serve the model with 'vllm serve' and write client: openai with its base_url",
-        ) from None
-    return clients_of(inference)
+def _left(plan: BlindPlan) -> list[str]:
+    """Models with a question whose answer is not stored."""
+    with Store(plan.paths.answers) as store:
+        return [n for n, s in plan.settings.items() if any(q.key not in store for q in requests_of(plan.items, s))]
+
+
+def _pilot(plan: BlindPlan, name: str, clients: Mapping[str, Client], n: int = 20) -> list[tuple[Request, Reply]]:
+    """About ``n`` of a model's questions with their answers."""
+    first = pilot(plan.items, plan.settings[name], n)
+    with Store(plan.paths.answers) as store:
+        _answers(plan.inference, first, name, clients, store)
+        return [(q, a) for q in first if (a := store.get(q.key)) is not None]
+
+
+def _answers(
+    inference: InferenceParams,
+    requests: Iterable[Request],
+    name: str,
+    clients: Mapping[str, Client],
+    store: Store,
+    **told: Any,
+) -> Summary:
+    """Ask a model what is not stored; of vLLM's models, weights are loaded when there is something to ask."""
+    if inference.client != "vllm":
+        return run_blocking(requests, clients[name], store, every=_EVERY, **told, **_pace(inference))
+    return run_offline(requests, lambda: clients[name], store, every=_EVERY, **told)
 
 
 def _inference(params: Params) -> InferenceParams:

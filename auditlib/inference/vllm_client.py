@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import io
 import json
@@ -17,11 +18,14 @@ from auditlib.calls import Picture, Reply, Request
 from auditlib.errors import AuditError
 from auditlib.inference.failures import Retry, StopRun, judge_error, scrub
 from auditlib.inference.logprobs import letter_logprobs
-from auditlib.inference.runner import Say, Summary
+from auditlib.inference.runner import Say, Summary, _Refused
 from auditlib.inference.store import Store
+from auditlib.inference.thoughts import split_thoughts
 
 #: conversations a call; so many pictures are in memory
 CHUNK = 256
+#: refusals before any other outcome of a model and condition that end the run
+_GIVE_UP = 20
 
 
 class VllmClient:
@@ -40,7 +44,7 @@ class VllmClient:
     """
 
     def __init__(self, model: str, *, tensor_parallel_size: int = 1, pipeline_parallel_size: int = 1, **engine: Any):
-        self._vllm = _vllm()
+        self._vllm = load_vllm()
         self.model = model
         self._lock = threading.Lock()
         self._letters: dict[str, list[int] | None] = {}
@@ -52,7 +56,7 @@ class VllmClient:
                 pipeline_parallel_size=pipeline_parallel_size,
                 **engine,
             )
-        except (ValueError, TypeError, OSError, RuntimeError) as e:
+        except Exception as e:  # its own classes share no base with Python's
             raise AuditError(
                 f"vLLM cannot load the model {model!r} ({scrub(e)})",
                 mend="check the model's path, the memory, and the settings of the engine",
@@ -90,24 +94,23 @@ class VllmClient:
         known = tokens_in = tokens_out = 0
         if total is None and hasattr(requests, "__len__"):
             total = len(requests)  # type: ignore[arg-type]
-        for part, skipped in _chunks(requests, store, chunk):
-            known += skipped
-            replies = self.chat(part)
-            for request, reply in zip(part, replies):
-                store.put(request, reply)
-                outcomes[reply.outcome] += 1
-                errors.update([reply.error] if reply.error else [])
-                tokens_in += reply.tokens_in or 0
-                tokens_out += reply.tokens_out or 0
-            if part and all(reply.outcome == "failed" for reply in replies):
-                raise StopRun(
-                    f"vLLM answered none of {len(part)} conversations ({replies[-1].error})",
-                    mend="restart the process and run again, with a smaller chunk or less memory for the engine",
-                )
-            asked, now = sum(outcomes.values()), time.monotonic()
-            if say is not None and now - told >= every:
-                told = now
-                say(asked + known, total, outcomes["failed"], asked / max(now - start, 1e-9))
+        refused = _Refused(store)
+        try:
+            for part, skipped in _chunks(requests, store, chunk):
+                known += skipped
+                replies = self.chat(part)
+                _keep(part, replies, store, refused)
+                for reply in replies:
+                    outcomes[reply.outcome] += 1
+                    errors.update([reply.error] if reply.error else [])
+                    tokens_in += reply.tokens_in or 0
+                    tokens_out += reply.tokens_out or 0
+                asked, now = sum(outcomes.values()), time.monotonic()
+                if say is not None and now - told >= every:
+                    told = now
+                    say(asked + known, total, outcomes["failed"], asked / max(now - start, 1e-9))
+        finally:
+            refused.write()
         seconds = time.monotonic() - start
         asked = sum(outcomes.values())
         if say is not None:
@@ -136,6 +139,17 @@ class VllmClient:
     async def close(self) -> None:
         """Nothing is open; the weights stay loaded for the next run."""
 
+    def free(self) -> None:
+        """End the engine and give its memory back; the client is of no use after it."""
+        with self._lock:
+            llm, self._llm = self._llm, None
+            core = getattr(getattr(llm, "llm_engine", None), "engine_core", None)
+            del llm
+            if hasattr(core, "shutdown"):
+                core.shutdown()
+            del core
+            gc.collect()  # the engine holds itself in circles
+
     def _one(self, request: Request, listed: bool) -> list[Reply]:
         with self._lock:
             return self._group([request], json.loads(_template(request)), listed)
@@ -147,7 +161,7 @@ class VllmClient:
         options = {"chat_template_kwargs": template} if template else {}
         try:
             said = self._llm.chat(messages, settings, use_tqdm=False, **options)
-        except (ValueError, TypeError, RuntimeError) as e:
+        except Exception as e:  # its own classes share no base with Python's
             if len(requests) > 1:  # one bad conversation ends the whole call: look for it in the halves
                 half = len(requests) // 2
                 return self._group(requests[:half], template) + self._group(requests[half:], template)
@@ -191,11 +205,12 @@ class VllmClient:
 
     def _reply(self, request: Request, output: Any, latency: float) -> Reply:
         said = output.outputs[0]
-        text, finish = said.text or "", said.finish_reason
+        text, thought = split_thoughts(said.text or "", getattr(output, "prompt", None))
+        finish = said.finish_reason
         outcome = {"length": "truncated", "stop": "ok" if text.strip() else "empty"}.get(finish, "failed")
         g, exact = request.generation, self._exact and self._letter_ids(request.letters) is not None
         found = None
-        if g.logprobs and said.logprobs:
+        if g.logprobs and said.logprobs and thought is None:  # else the first token is no answer
             # of named tokens every value is listed: none is cut off
             asked = 0 if exact else g.top_logprobs
             found = letter_logprobs(self._listed(said), request.letters, text, asked=asked)
@@ -203,6 +218,7 @@ class VllmClient:
             key=request.key,
             outcome=outcome,  # type: ignore[arg-type]
             text=text,
+            reasoning=thought,
             finish=finish,
             letter_logprobs=found,
             tokens_in=len(output.prompt_token_ids or ()) or None,
@@ -230,9 +246,18 @@ class VllmClient:
         return out
 
 
-def _vllm() -> Any:
+def load_vllm() -> Any:
+    """The module; nothing is loaded with it.
+
+    Raises
+    ------
+    AuditError
+        It is not installed, or broken.
+    """
     try:
-        return importlib.import_module("vllm")
+        module = importlib.import_module("vllm")
+        # a folder of that name is no module
+        return module if hasattr(module, "LLM") else importlib.import_module("vllm.entrypoints.llm")
     except ImportError as e:
         absent = (e.name or "").partition(".")[0] == "vllm"
         what = "vLLM is not installed" if absent else f"vLLM cannot be imported ({scrub(e)})"
@@ -255,6 +280,24 @@ def _chunks(requests: Iterable[Request], store: Store, size: int) -> Iterator[tu
             part, skipped = [], 0
     if part or skipped:
         yield part, skipped
+
+
+def _keep(part: list[Request], replies: list[Reply], store: Store, refused: _Refused) -> None:
+    """Store a chunk's outcomes, all of them before an error of one ends the run."""
+    stop = None
+    for request, reply in zip(part, replies):
+        try:
+            if not refused.keep(request, reply, _GIVE_UP):
+                store.put(request, reply)
+        except StopRun as e:
+            stop = stop or e
+    if stop is not None:
+        raise stop
+    if part and all(reply.outcome == "failed" for reply in replies):
+        raise StopRun(
+            f"vLLM answered none of {len(part)} conversations ({replies[-1].error})",
+            mend="restart the process and run again, with a smaller chunk or less memory for the engine",
+        )
 
 
 def _template(request: Request) -> str:
@@ -303,7 +346,8 @@ def _rgb(image: Any) -> Any:
 
 def _refused(request: Request, error: Exception) -> Reply:
     """The engine's refusal of one conversation, judged as a server's status 400 or 500."""
-    status = 500 if isinstance(error, RuntimeError) else 400
+    bad = isinstance(error, (ValueError, TypeError)) or "VLLMClientError" in {c.__name__ for c in type(error).__mro__}
+    status = 400 if bad else 500
     try:
         outcome, said = judge_error(status, str(error), {}, pictures=bool(request.pictures), model=request.model)
     except Retry as e:

@@ -17,6 +17,7 @@ from auditlib.frames import frame
 if TYPE_CHECKING:
     from auditlib.frames import Runs
     from auditlib.params import DataParams
+    from auditlib.readers.answer_counts import AnswerCounts
     from auditlib.readers.matrix import Matrix
 
 #: readers of results folders by toolkit; VLMEvalKit's has arguments of its own
@@ -35,12 +36,12 @@ def read_runs(
     judge: str | None = None,
     exclude_models: Iterable[str] = (),
     outputs: str | Path = "outputs",
-) -> Runs | Matrix:
+) -> Runs | Matrix | AnswerCounts:
     """Read the runs of a pool from wherever its params say they lie.
 
     Parameters
     ----------
-    data : the ``data`` block of the params: embedded, folder, table or matrix.
+    data : the ``data`` block of the params: embedded, folder, table, matrix or counts.
     benchmark : the benchmark's name; in a results folder it is part of the file names.
     judge : which verdicts, when several lie there; a name for the verdicts where the files name no judge.
     exclude_models : models to leave out; each is a row of the coverage table.
@@ -48,8 +49,8 @@ def read_runs(
 
     Returns
     -------
-    Runs or Matrix
-        A matrix where the params name one, canonical frames otherwise.
+    Runs, Matrix or AnswerCounts
+        A matrix or counts where the params name them, canonical frames otherwise.
 
     Raises
     ------
@@ -73,6 +74,10 @@ def read_runs(
         from auditlib.readers.matrix import read_matrix
 
         return read_matrix(data, exclude=exclude, judge=judge)
+    if data.counts is not None:
+        from auditlib.readers.answer_counts import read_answer_counts
+
+        return read_answer_counts(data, exclude=exclude, judge=judge)
     from auditlib.readers.table import read_table
 
     return _with_dataset(read_table(data, exclude=exclude, judge=judge), data.dataset)

@@ -9,6 +9,7 @@ from auditlib.figures.pipeline import plural
 from auditlib.lookup import one, pool_range
 from auditlib.numerals import NONE, count, interval, p_says, percent, points, pp
 from auditlib.report import flags
+from auditlib.report.blind_run import blind_run
 from auditlib.report.blocks import Block, Run, Section, b, code, link, p, section, ul
 from auditlib.report.findings import first_to_review
 from auditlib.report.opening import outside_range
@@ -141,9 +142,7 @@ def _quote(audit: Any) -> list[list[Run]]:
 def _pool(audit: Any, command: str) -> list[list[Run]]:
     out: list[list[Run]] = []
     if not audit.has_blind:
-        out.append([b("Make the blind run "), "with the toolkit (images removed, text unchanged), lay its files "
-                                              "beside the "
-                    "full runs as ", code("MODEL_blind"), ", and run ", code(command), " again."])  # fmt: skip
+        out.append(blind_run(audit, command))
     n = len(audit.models)
     if n < FEW_MODELS:
         why = "a vote needs two" if n < 2 else "shares and excess still move when one is left out"

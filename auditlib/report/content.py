@@ -15,6 +15,7 @@ from auditlib.report.known import coverage, known
 from auditlib.report.methods import methods
 from auditlib.report.opening import opening
 from auditlib.report.reproduce import footer, reproduce, run_command
+from auditlib.report.studied import studied
 
 
 def content(audit: Any, paths: RunPaths) -> dict[str, Any]:
@@ -26,6 +27,7 @@ def content(audit: Any, paths: RunPaths) -> dict[str, Any]:
         integrity(audit),
         advice(audit, command),
         *evidence(built, paths),
+        *studied(audit, paths),
         checking(audit),
         known(audit, paths),
         coverage(audit, built),

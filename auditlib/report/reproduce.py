@@ -8,11 +8,12 @@ from typing import Any
 
 from auditlib.figures.pipeline import plural
 from auditlib.freshness import PACKAGES, flat
-from auditlib.params import DATA_PATHS
+from auditlib.params import DATA_PATHS, STAGES
 from auditlib.paths import RunPaths
 from auditlib.report import again
-from auditlib.report.blocks import Block, Section, b, code, h3, link, p, pre, section, table
+from auditlib.report.blocks import Block, Run, Section, b, code, h3, link, p, pre, section, table
 from auditlib.report.exhibits import not_shown, saved_figures
+from auditlib.studies import all_tables
 from auditlib.tables import TABLES
 
 
@@ -47,12 +48,7 @@ def reproduce(audit: Any, built: dict[str, Any], paths: RunPaths) -> Section:
         p("Everything, from the saved runs to this report; what is fresh is skipped:"),
         pre(command),
         p(
-            "Audit, figures and tables are made by the notebooks ",
-            code("10_audit"),
-            ", ",
-            code("80_figures"),
-            " and ",
-            code("90_tables"),
+            *_stages(audit),
             ". One figure or table again, from the saved audit:",
         ),
         _commands(paths),
@@ -62,6 +58,15 @@ def reproduce(audit: Any, built: dict[str, Any], paths: RunPaths) -> Section:
     )
 
 
+def _stages(audit: Any) -> list[Run]:
+    """Which notebooks made this, in order."""
+    names = audit.params.notebooks if audit.params else STAGES
+    runs: list[Run] = ["Everything here is made by the notebooks "]
+    for place, name in enumerate(names):
+        runs += [", " if 0 < place < len(names) - 1 else " and " if place else "", code(name)]
+    return runs
+
+
 def _commands(paths: RunPaths) -> Block:
     folder = f"{paths.outputs.name}/{paths.pool}"
     drawn = saved_figures(paths)
@@ -69,11 +74,12 @@ def _commands(paths: RunPaths) -> Block:
         [f"figures/{r.name_}", r.title, again.command("figures", folder, r.name_)]
         for r in drawn[drawn["state"].eq("drawn")].rename(columns={"name": "name_"}).itertuples()
     ]
-    there = {n for n in TABLES if (paths.tables / f"{n}.csv").exists()}
+    known = all_tables()
+    there = {n for n in known if (paths.tables / f"{n}.csv").exists()}
     rows += [
         [f"tables/{n}", t.title, again.command("tables", folder, n)]
-        for n, t in TABLES.items()
-        if n in there or not paths.tables.is_dir()
+        for n, t in known.items()
+        if n in there or (n in TABLES and not paths.tables.is_dir())
     ]
     return table(
         "",

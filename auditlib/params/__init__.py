@@ -1,0 +1,34 @@
+"""A params file: one YAML per pool, checked before anything runs. Each block has a module."""
+
+from auditlib.params.audit import EXTRACTORS, AuditParams, DesignParams, ModelParams
+from auditlib.params.base import Address, ServedModel, Share
+from auditlib.params.curation import AdjudicationParams, CurationParams, ReviewParams, RuleParams
+from auditlib.params.data import DATA_PATHS, TOOLKITS, DataParams
+from auditlib.params.inference import InferenceParams, JudgeParams
+from auditlib.params.loading import check_params, load_params
+from auditlib.params.pool import BLIND_RUN, CAPABILITIES, STAGES, Params
+
+__all__ = [
+    "BLIND_RUN",
+    "CAPABILITIES",
+    "DATA_PATHS",
+    "EXTRACTORS",
+    "STAGES",
+    "TOOLKITS",
+    "Address",
+    "AdjudicationParams",
+    "AuditParams",
+    "CurationParams",
+    "DataParams",
+    "DesignParams",
+    "InferenceParams",
+    "JudgeParams",
+    "ModelParams",
+    "Params",
+    "ReviewParams",
+    "RuleParams",
+    "ServedModel",
+    "Share",
+    "check_params",
+    "load_params",
+]
