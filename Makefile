@@ -1,24 +1,29 @@
 # make audit    runs the pools of params/ and prints where the report is
 # make test     runs the whole test suite
+# make test-vllm  runs TinySee's models in the real vLLM, which it installs in .venv-vllm first (3.5 GB, minutes)
 # make fuzz     throws damaged files and odd replies at the readers for ten minutes
 # make bench    measures speed and memory as ratios within one run
-# The first two create .venv from requirements.lock when it is not there yet.
+# make audit and make test create .venv from requirements.lock when it is not there yet.
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+VLLM_VENV ?= .venv-vllm
 RUN ?=
 # test files at a time
 WORKERS ?= 2
 
-.PHONY: audit test lab bench fuzz lint lock
+.PHONY: audit test test-vllm lab bench fuzz lint lock
 
 audit: $(READY)
 	$(BIN)/python -m auditlib run params/*.yaml $(RUN)
 
 test: $(READY)
 	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist loadfile $(RUN)
+
+test-vllm: $(VLLM_VENV)/.ready
+	$(VLLM_VENV)/bin/python -m pytest -p no:cacheprovider -rs tests/vllm $(RUN)
 
 lab: $(READY)
 	$(BIN)/jupyter lab --notebook-dir=. notebooks
@@ -45,3 +50,9 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	touch $(READY)
+
+# vLLM has its own environment: its torch and its bounds on other packages are no matter of the audit's.
+$(VLLM_VENV)/.ready: tests/vllm/install.py pyproject.toml
+	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python tests/vllm/install.py
+	touch $@

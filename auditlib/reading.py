@@ -208,19 +208,24 @@ def _pool_of_matrix(matrix: Any, params: Params) -> Pool:
     _check_names(params, matrix.items, list(matrix.models))
     items = _item_facts(matrix.items, params.audit.options_by_stratum)
     models = _models(pd.DataFrame({"model": list(matrix.models)}), params, list(matrix.models), sort=False)
+    hits = dict(matrix.hits)
     missing = matrix.missing if any(m is not None for m in (matrix.missing or {}).values()) else None
+    if models["model"].tolist() != list(matrix.models):  # the params name them in another order
+        order = pd.Index(matrix.models).get_indexer(models["model"])
+        hits = {c: h[:, order] for c, h in hits.items()}
+        missing = missing and {c: None if m is None else m[:, order] for c, m in missing.items()}
     trials = None
     if missing is not None:
         trials = {
             c: np.ones(h.shape, np.uint8) if missing.get(c) is None else (~missing[c]).astype(np.uint8)
-            for c, h in matrix.hits.items()
+            for c, h in hits.items()
         }
     return Pool(
         name=params.pool,
         benchmark=params.benchmark,
         items=items,
         models=models,
-        arms={"judged": Arm("judged", dict(matrix.hits), trials)},
+        arms={"judged": Arm("judged", hits, trials)},
         coverage=matrix.coverage,
         params=params,
         provenance={"judge": "correctness as stored in the matrix"} | dict(matrix.provenance or {}),

@@ -30,7 +30,8 @@ def stored(runs):
 
 
 def test_pools_are_named():
-    assert list(embedded.embedded_pools()) == ["tinysee", "mmstar_replica", "hallusionbench_replica"]
+    pools = ["tinysee", "mmstar_replica", "hallusionbench_replica", "mmgist_synthetic", "mmgist_small"]
+    assert list(embedded.embedded_pools()) == pools
     with pytest.raises(AuditError, match="no embedded pool 'tinysea'"):
         embedded.materialise("tinysea", "outputs")
 

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 from auditlib.errors import AuditError
-from auditlib.params import DataParams
+from auditlib.params import DataParams, Params
 from auditlib.readers import read_runs
 from auditlib.readers.matrix import read_matrix
+from auditlib.reading import read_pool
 
 PREFIXES = {"<no_image>": "blind", "<no_question>": "image_only", "<no_info>": "none"}
 
@@ -179,3 +180,13 @@ def test_items_file_wins_over_mapped_columns_where_it_has_a_value(tmp_path):
     assert got.items["stratum"].tolist() == ["new", "y"] and got.items["key"].iloc[0] == "B"
     assert got.coverage.set_index("reason").at["keys are the text of an option; its letter is taken", "n"] == 1
     assert got.provenance == {"judge": "rule"}
+
+
+def test_hits_stay_with_their_model_where_the_params_order_models(tmp_path):
+    (tmp_path / "m.csv").write_text("name,1,2,b:1,b:2\nx,1,1,0,\ny,0,0,1,1\n")
+    data = {"matrix": tmp_path / "m.csv", "prefixes": {"b:": "blind"}}
+    pool = read_pool(Params(pool="p", benchmark="B", data=data, models=[{"name": "y", "provider": "P"}]))
+    assert pool.model_names == ["y", "x"]
+    assert pool.arm.hits["full"].T.tolist() == [[0, 0], [1, 1]]
+    assert pool.arm.hits["blind"].T.tolist() == [[1, 1], [0, 0]]
+    assert pool.arm.trials["blind"].T.tolist() == [[1, 1], [1, 0]]

@@ -127,16 +127,17 @@ def adjudicate(
         twice = pd.Index(names)[pd.Index(names).duplicated()]
         if len(twice):
             raise AuditError(f"{what} {twice[0]!r} is there twice", mend=f"give each {what} once")
-    given = votes_frame() if votes is None else votes[votes["outcome"] != "failed"]
+    given = votes_frame() if votes is None else votes
     if lost := sorted(set(given["item"]) - {c.item for c in candidates}):
         raise AuditError(f"there are votes on item {lost[0]!r}, which is not judged", mend="remove them")
-    known = set(zip(given["item"], given["round"], given["judge"]))
+    there = given[given["outcome"] != "failed"]
+    known = set(zip(there["item"], there["round"], there["judge"]))
     closed = set(given.loc[given["round"] == 2, "item"])
 
     shown = {"seed": settings.seed, "longest": settings.longest}
     first = [a for a in ask_round1(candidates, judges, **shown) if (a.item, 1, a.judge) not in known]
     first = [a for a in first if a.item not in closed]
-    rows = [*given.to_dict("records"), *votes_of(first, _answers(first, ask))]
+    rows = _with(given.to_dict("records"), votes_of(first, _answers(first, ask)))
 
     labels: dict[str, list[tuple[str, str, str]]] = {c.item: [] for c in candidates}
     for row in rows:
@@ -145,8 +146,7 @@ def adjudicate(
     waiting = {r["item"] for r in rows if r["round"] == 1 and r["outcome"] == "failed"} if settings.wait else set()
     ready = [c for c in candidates if c.item not in waiting]
     second = [a for a in ask_round2(ready, judges, labels, **shown) if (a.item, 2, a.judge) not in known]
-    rows += votes_of(second, _answers(second, ask))
-    table = votes_frame(rows)
+    table = votes_frame(_with(rows, votes_of(second, _answers(second, ask))))
     return Adjudication(table, decide(table, settings, items=[c.item for c in candidates]), _coverage(table, waiting))
 
 
@@ -162,6 +162,12 @@ def votes_of(asked: Iterable[Asked], answer: Mapping[str, Reply]) -> list[dict[s
              "tokens_out": _number(reply.tokens_out)}
         )  # fmt: skip
     return rows
+
+
+def _with(rows: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows with further ones, which replace those of the same item, round and judge."""
+    both = {(r["item"], r["round"], r["judge"]): r for r in [*rows, *more]}
+    return list(both.values())
 
 
 def _answers(asked: Sequence[Asked], ask: Ask) -> dict[str, Reply]:

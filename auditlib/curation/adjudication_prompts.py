@@ -46,7 +46,7 @@ _OPENED = re.compile(r"<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _LINE = re.compile(
     r"^[ \t*_#>-]*(?:final\s)?label[ \t*_]*[:=][ \t*_`\"']*([a-z][a-z _-]{0,30}?)[ \t*_`\"'.]*$", re.I | re.M
 )
-_REASON = re.compile(r"^[ \t*_#>-]*reason[ \t*_]*[:=][ \t]*(.+)$", re.I | re.M)
+_REASON = re.compile(r"^[ \t*_#>-]*reason[ \t*_]*[:=][ \t*_]*(.+)$", re.I | re.M)
 _ALONE = " \t\n*_`\"'.()[]"
 _LONGEST_REASON = 400
 
@@ -193,12 +193,12 @@ def shown_labels(text: str) -> list[str]:
 def _asked(
     c: Candidate, judge: Judge, number: int, first: Sequence[tuple[str, str, str]] | None, seed: int, longest: int
 ) -> Asked:
-    rng = generator(seed, "adjudication order", c.item, judge.name, str(number))
     order = [int(i) for i in generator(seed, "adjudication order", c.item, judge.name).permutation(len(c.responses))]
     shown: dict[str, list] = {"responses": order}
     text = _item_text(c, order, longest)
     if first is not None:
         votes = sorted(v for v in first if v[1] in LABELS)
+        rng = generator(seed, "adjudication labels", c.item, judge.name)
         votes = [votes[i] for i in rng.permutation(len(votes))]
         shown["labels"] = [judge for judge, _, _ in votes]
         lines = [f"Checker {i}: {label}{' - ' if r else ''}{_one_line(r)}" for i, (_, label, r) in enumerate(votes, 1)]
@@ -258,9 +258,11 @@ def _objects(text: str) -> list[dict]:
     while (at := text.find("{", at)) >= 0:
         try:
             value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+        except ValueError:
             at += 1
             continue
+        except RecursionError:
+            break
         if isinstance(value, dict):
             found.append(value)
     return found

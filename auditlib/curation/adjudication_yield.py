@@ -1,4 +1,4 @@
-"""What the decisions rest on and bring: single judges and providers, cost, precision of the rules that named the items."""
+"""What the decisions rest on and bring: single judges and providers, cost, precision of the rules that named items."""
 
 from __future__ import annotations
 
@@ -101,8 +101,10 @@ def cost(
     total = table[columns[2:]].sum(skipna=False).to_dict()
     confirmed = decisions.loc[decisions["state"] == "confirmed", "item"]
     true = NAN if people is None else sum(people.get(i, NO_ISSUE) != NO_ISSUE for i in confirmed)
-    last = {"judge": "all", "round": "all", **total, "per_confirmed": _per(total["cost"], len(confirmed)),
-            "calls_per_confirmed": _per(total["calls"], len(confirmed)), "per_true": _per(total["cost"], true)}  # fmt: skip
+    last = {"judge": "all", "round": "all", **total,
+            "per_confirmed": _per(total["cost"], len(confirmed)),
+            "calls_per_confirmed": _per(total["calls"], len(confirmed)),
+            "per_true": _per(total["cost"], true)}  # fmt: skip
     return pd.concat([table, pd.DataFrame([last])], ignore_index=True).astype({"calls": int, "unknown": int})
 
 
@@ -121,7 +123,7 @@ def rule_precision(
     DataFrame
         ``rule`` (last: ``any rule``), ``label`` (each defect, then ``any defect``), ``flagged``, ``decided``,
         ``confirmed``, ``precision`` = confirmed / decided with Wilson's ``low`` and ``high``; ``open`` items (not
-        judged, or undecided), and ``least`` and ``most``, the precision if all of them were no such defect, or all were.
+        judged, or undecided), and ``least`` and ``most``, the precision if none of them were such a defect, or all.
 
         Without people an item that judges found defective without a common label is decided, and confirmed for none.
 

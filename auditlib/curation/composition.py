@@ -18,8 +18,9 @@ from auditlib.stats.rates import rate_interval, share_interval
 NAN = float("nan")
 #: name of the row over all sources or capabilities
 ALL = "all"
-#: spellings of a yes and a no in a column of flags
-YES, NO = ("true", "yes", "y", "1", "1.0"), ("false", "no", "n", "0", "0.0")
+#: spellings of a yes, a no and a blank in the column of sensitive items; any other text names what is sensitive
+YES, NO = ("true", "yes", "y", "1", "1.0"), ("false", "no", "n", "0", "0.0", "none")
+UNKNOWN = ("", "unknown", "n/a", "?")
 #: columns of the items that say something about their source, by the name the table gives them
 ABOUT = {"licence": ("licence", "license"), "provenance": ("provenance",)}
 
@@ -47,12 +48,12 @@ def retention(source: ArrayLike, removed: ArrayLike, stages: Sequence[str]) -> p
         A stage that is not among ``stages``.
     """
     group, gone = np.asarray(source).astype(str), np.asarray(removed).astype(str)
-    unknown = sorted(set(gone) - {"", *stages})
+    unknown = sorted(set(gone.tolist()) - {"", *stages})
     if unknown:
         raise AuditError(f"items were removed at the unknown stage {unknown[0]!r}", mend=f"stages are {list(stages)}")
     place = np.array([list(stages).index(g) if g else len(stages) for g in gone], int)
     rows = []
-    for name in [*np.unique(group), ALL]:
+    for name in [*np.unique(group).tolist(), ALL]:
         here = place if name == ALL else place[group == name]
         for k, stage in enumerate(stages):
             entered, lost = int((here >= k).sum()), int((here == k).sum())
@@ -85,7 +86,7 @@ def reasons_by_source(source: ArrayLike, reasons: Mapping[str, ArrayLike], first
         ``first`` names a reason without an array.
     """
     group, given = np.asarray(source).astype(str), np.asarray(first).astype(str)
-    unknown = sorted(set(given) - {"", *reasons})
+    unknown = sorted(set(given.tolist()) - {"", *reasons})
     if unknown:
         raise AuditError(
             f"items were removed for the unknown reason {unknown[0]!r}", mend=f"reasons are {list(reasons)}"
@@ -93,7 +94,7 @@ def reasons_by_source(source: ArrayLike, reasons: Mapping[str, ArrayLike], first
     applies = np.column_stack([np.asarray(r, bool) for r in reasons.values()])
     number = applies.sum(axis=1)
     rows = []
-    for name in [*np.unique(group), ALL]:
+    for name in [*np.unique(group).tolist(), ALL]:
         here = np.ones(len(group), bool) if name == ALL else group == name
         n = int(here.sum())
         for k, reason in enumerate(reasons):
@@ -121,7 +122,7 @@ def composition(group: ArrayLike, kept: ArrayLike, cluster: ArrayLike | None = N
     mask = kept_mask(kept, len(np.asarray(group)))
     names = np.asarray(group).astype(str)
     total, left, rows = len(mask), int(mask.sum()), []
-    for name in [*np.unique(names), ALL]:
+    for name in [*np.unique(names).tolist(), ALL]:
         here = np.ones(total, bool) if name == ALL else names == name
         n, k = int(here.sum()), int(mask[here].sum())
         ends = share_interval(mask[here], None if cluster is None else np.asarray(cluster)[here])
@@ -144,18 +145,16 @@ def source_table(pool: CurationPool, kept: ArrayLike, threshold: str = "0.90") -
     -------
     DataFrame
         One row per source (and ``all``): source, capabilities, items, kept, retention, licence, provenance (the
-        distinct values, ``unknown`` with a count where items do not say), sensitive (items flagged), sensitive_unknown,
+        distinct values, ``unknown`` with a count where items do not say), sensitive (items flagged: a yes, or a text
+        that names what is sensitive), sensitive_kinds (these texts), sensitive_unknown (items that do not say),
         text_only (mean accuracy of the inspectors without the image) with low and high, solved (items above the
         threshold), solved_share with solved_low and solved_high. NaN where a condition was not run.
-
-    Raises
-    ------
-    AuditError
-        A sensitive flag that is neither a yes nor a no.
     """
     mask = kept_mask(kept, len(pool.items))
     source, cluster = pool.source.astype(str), item_clusters(pool.items)
-    sensitive, unsaid = _flags(pool.items)
+    flag = _flags(pool.items)
+    sensitive, unsaid = ~flag.isin([*NO, *UNKNOWN]).to_numpy(), flag.isin(UNKNOWN).to_numpy()
+    named = sensitive & ~flag.isin(YES).to_numpy()
     blind = None
     if pool.blind is not None and len(pool.inspectors):
         blind = rates(pool.blind.of(pool.inspectors))
@@ -163,7 +162,7 @@ def source_table(pool: CurationPool, kept: ArrayLike, threshold: str = "0.90") -
     mean, limit = mean_of_means(panel.hits, panel.trials), fraction(threshold)
     solved, tried = above(mean, limit.numerator, limit.denominator), mean.seen
     rows = []
-    for name in [*np.unique(source), ALL]:
+    for name in [*np.unique(source).tolist(), ALL]:
         here = np.ones(len(source), bool) if name == ALL else source == name
         text, ends = _text_only(blind, here, cluster)
         run = here & tried
@@ -177,6 +176,7 @@ def source_table(pool: CurationPool, kept: ArrayLike, threshold: str = "0.90") -
                 "retention": float(mask[here].mean()),
                 **{what: _about(pool.items, columns, here) for what, columns in ABOUT.items()},
                 "sensitive": int(sensitive[here].sum()),
+                "sensitive_kinds": _values(flag[here & named], ""),
                 "sensitive_unknown": int(unsaid[here].sum()),
                 "text_only": text,
                 "text_only_low": ends.low,
@@ -210,30 +210,24 @@ def _about(items: pd.DataFrame, columns: tuple[str, ...], here: NDArray) -> str:
     return "unknown"
 
 
-def _values(column: pd.Series) -> str:
+def _values(column: pd.Series, nothing: str = "unknown") -> str:
     """Distinct values, the commonest first, and how many items do not say."""
     text = column.astype(object).where(column.notna(), "").astype(str).str.strip()
     said = text[text != ""]
     if not len(said):
-        return "unknown"
+        return nothing
     count = said.value_counts()
     names = sorted(count.index, key=lambda v: (-count[v], v))
     lost = len(text) - len(said)
     return ", ".join(names) + (f" (unknown for {lost} items)" if lost else "")
 
 
-def _flags(items: pd.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Sensitive items, and those that do not say."""
+def _flags(items: pd.DataFrame) -> pd.Series:
+    """What the items say about being sensitive, in lower case."""
     if "sensitive" not in items:
-        return np.zeros(len(items), bool), np.ones(len(items), bool)
+        return pd.Series("", index=items.index)
     column = items["sensitive"]
-    text = column.astype(object).where(column.notna(), "").astype(str).str.strip().str.lower()
-    odd = ~text.isin([*YES, *NO, ""])
-    if odd.any():
-        at = int(np.flatnonzero(odd)[0])
-        raise AuditError(f"item {items['item'].iloc[at]} has the sensitive flag {text.iloc[at]!r}",
-                         mend="write yes or no, or leave it empty")  # fmt: skip
-    return text.isin(YES).to_numpy(), text.eq("").to_numpy()
+    return column.astype(object).where(column.notna(), "").astype(str).str.strip().str.lower()
 
 
 def _share(part: int, whole: int) -> float:

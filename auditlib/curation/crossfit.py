@@ -32,13 +32,13 @@ class CrossFit:
     Attributes
     ----------
     effect : panel-membership effect: the change of the benchmark average that taking part in the choice makes, the
-        sets' difficulty taken out; negative = members look worse. Mean over splits. low, high : central 95% over
-        splits, a spread and no confidence interval.
+        sets' difficulty taken out; negative = members look worse. Of models on the panel; mean over splits.
+    low, high : central 95% over splits, a spread and no confidence interval.
     splits : splits of the providers. exhaustive : whether they are all there are.
     rank_spearman : correlation of the models' mean scores on sets of their own half and on sets of the other half.
-    table : one row per model: model, provider, raw, member, outside (mean scores on items chosen with and without its
-        provider's models), drop_member, drop_outside, sets_member,
-        sets_outside (sets it was scored on, each way).
+    table : one row per model: model, provider, panel (whether it chooses at all), raw, member, outside (mean scores on
+        items chosen with and without its provider's models), drop_member, drop_outside, sets_member, sets_outside
+        (sets it was scored on, each way).
     halves : one row per split and half: split, half, providers, panel models, items kept, effect of the split.
     """
 
@@ -81,9 +81,9 @@ def cross_fit(
 
     Notes
     -----
-    With A and B the halves, ``s_h(S)`` the mean score of the evaluated models of half h on the items S: the effect is
-    ``((s_A(A) - s_A(B)) - (s_B(A) - s_B(B))) / 2``. A harder set lowers both halves and cancels. Providers without a
-    model on the panel never choose; their models are scored as outsiders and do not enter the effect.
+    With A and B the halves, ``s_h(S)`` the mean score of the panel's evaluated models of half h on the items S: the
+    effect is ``((s_A(A) - s_A(B)) - (s_B(A) - s_B(B))) / 2``. A harder set lowers both halves and cancels. A model off
+    the panel does not enter the effect; in the table it counts as a member where its provider's models choose.
     """
     provider = pool.providers
     chooser = sorted(set(provider[pool.panel]))
@@ -91,6 +91,7 @@ def cross_fit(
         raise AuditError(f"the panel's models all come from {chooser[0] if chooser else 'nobody'}",
                          mend="name panel models of two providers at least")  # fmt: skip
     rate, models = rates(pool.full.of(pool.evaluated)), pool.evaluated
+    chooses = np.isin(models, pool.panel)
     source = codes(pool.source, len(pool.items))[0]
     sides, exhaustive = _provider_halves(chooser, provider[pool.panel], splits, rng)
     scores, member, halves, effects = [], [], [], []
@@ -103,7 +104,7 @@ def cross_fit(
             halves.append({"split": k, "half": half, "providers": ", ".join(sorted(side)),
                            "panel": len(panel), "items": int(kept.sum())})  # fmt: skip
         change = scores[-2] - scores[-1]
-        a, b = (change[m & ~np.isnan(change)] for m in member[-2:])
+        a, b = (change[m & chooses & ~np.isnan(change)] for m in member[-2:])
         effects.append((a.mean() - b.mean()) / 2 if len(a) and len(b) else NAN)
         halves[-1]["effect"] = halves[-2]["effect"] = effects[-1]
     raw = subset_averages(rate, source, np.ones((1, len(source)), bool))[0]
@@ -113,8 +114,8 @@ def cross_fit(
     known = np.array(effects)[~np.isnan(effects)]
     low, high = np.quantile(known, [0.025, 0.975]) if len(known) else (NAN, NAN)
     table = pd.DataFrame({"model": pool.models["model"].to_numpy(object)[models], "provider": provider[models],
-                          "raw": raw, "member": inside, "outside": outside, "drop_member": raw - inside,
-                          "drop_outside": raw - outside, "sets_member": times_in,
+                          "panel": chooses, "raw": raw, "member": inside, "outside": outside,
+                          "drop_member": raw - inside, "drop_outside": raw - outside, "sets_member": times_in,
                           "sets_outside": times_out})  # fmt: skip
     return CrossFit(
         effect=float(known.mean()) if len(known) else NAN,

@@ -139,7 +139,7 @@ def _views(pool: CurationPool, here: NDArray) -> Iterator[tuple[str, NDArray | N
     """Name, strata and items of each line: the capabilities, then the two averages."""
     if pool.capability is not None:
         label = pool.capability.astype(str)
-        for name in np.unique(label[here]):
+        for name in np.unique(label[here]).tolist():
             yield name, None, here & (label == name)
         yield "macro average", label[here], here
     yield "benchmark average", pool.source[here], here

@@ -137,7 +137,8 @@ def answers_of(pool: Pool) -> Answers | None:
         table = pool.answer_counts
         mine = table[table["condition"].eq("full")]
         rows = pd.DataFrame({"item": mine["item"], "model": mine["model"], "answer": mine["answer"],
-                             "correct": mine["correct"].astype(bool), "odd": mine["odd"], "even": mine["even"]})  # fmt: skip
+                             "correct": mine["correct"].astype(bool), "odd": mine["odd"],
+                             "even": mine["even"]})  # fmt: skip
     elif pool.responses is not None:
         rows = _from_responses(pool)
     else:

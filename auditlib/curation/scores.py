@@ -162,7 +162,7 @@ def score_table(pool: CurationPool, kept: ArrayLike, *, level: float = 0.95) -> 
         for kind, label in (("source", source), ("capability", capability)):
             if label is not None:
                 text = label.astype(str)
-                out += [at.rows(kind, g, None, where=text == g) for g in np.unique(text)]
+                out += [at.rows(kind, g, None, where=text == g) for g in np.unique(text).tolist()]
     return pd.concat(out, ignore_index=True)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -79,8 +78,7 @@ def run_offline(requests: Iterable[Request], client: Callable[[], VllmClient], s
     known, rest = 0, iter(requests)
     for request in rest:
         if request.key not in store:
-            summary = client().run(chain([request], rest), store, **told)
-            return replace(summary, known=summary.known + known)
+            return client().run(chain([request], rest), store, known=known, **told)
         known += 1
     return Summary({}, known, 0, 0, 0, 0.0)
 

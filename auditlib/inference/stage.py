@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from auditlib.inference.items import QuestionItem, items_table, read_question_it
 from auditlib.inference.noop import noop_checks
 from auditlib.inference.offline import clients_of, run_offline
 from auditlib.inference.plan import Forecast, RunSettings, forecast, pilot, plan_coverage, requests_of
-from auditlib.inference.runner import Client, Say, Summary, run_blocking
+from auditlib.inference.runner import Client, Summary, run_blocking
 from auditlib.inference.store import Store
+from auditlib.inference.telling import line_of, teller
 from auditlib.params import InferenceParams, Params, ServedModel
 from auditlib.paths import RunPaths
 
@@ -99,8 +100,9 @@ def blind_run(
         A mistake in the params, an endpoint that is not there or loses pictures, no quota. Answers stay stored.
     """
     plan = plan_run(params, paths, limit=limit)
-    for result in try_endpoints(plan).values():
-        say(str(result))
+    if plan.inference.client != "vllm":  # those are tried when their weights are loaded for the run
+        for result in try_endpoints(plan).values():
+            say(str(result))
     return ask(plan, say=say)
 
 
@@ -141,12 +143,10 @@ def try_endpoints(plan: BlindPlan) -> dict[str, Canary]:
     vLLM loads a model's weights for it, so that only models with questions left are tried, and while they are loaded
     they answer what :func:`measure` will look at.
     """
-    generation, conditions = _generation(plan.inference), plan.inference.conditions
     tried = {}
     with endpoints(plan.inference, keep=True) as clients:
         for name in _left(plan) if plan.inference.client == "vllm" else plan.settings:
-            known_as = plan.settings[name].model
-            tried[name] = canary_blocking(clients[name], known_as, conditions=conditions, generation=generation)
+            tried[name] = _canary(plan, name, clients[name])
             if plan.inference.client == "vllm":
                 _pilot(plan, name, clients)
     return tried
@@ -159,13 +159,22 @@ def measure(plan: BlindPlan, n: int = 20) -> dict[str, Forecast]:
 
 
 def ask(plan: BlindPlan, *, say: Callable[[str], None] = print) -> BlindRun:
-    """Ask what is not stored yet, one model after the other, and write ``runs/``."""
+    """Ask what is not stored yet, one model after the other, and write ``runs/``.
+
+    A model that vLLM loads gets the questions of :func:`try_endpoints` first.
+    """
     inference, summaries = plan.inference, {}
-    tell = _teller(plan.paths, say)
+    tell = teller(plan.paths, say)
     with endpoints(inference) as clients, Store(plan.paths.answers) as store:
         for name, settings in plan.settings.items():
             requests, total = requests_of(plan.items, settings), plan.forecast(name).calls
-            summaries[name] = _answers(inference, requests, name, clients, store, say=_line(name, tell), total=total)
+            if inference.client == "vllm":
+                load = _tried(plan, name, clients, tell)
+                summaries[name] = run_offline(requests, load, store, say=line_of(name, tell), every=_EVERY, total=total)
+                continue
+            summaries[name] = run_blocking(
+                requests, clients[name], store, say=line_of(name, tell), every=_EVERY, total=total, **_pace(inference)
+            )
         parts = [
             _named(collect(store, plan.items, requests_of(plan.items, s)), s.model, name)
             for name, s in plan.settings.items()
@@ -243,22 +252,27 @@ def _pilot(plan: BlindPlan, name: str, clients: Mapping[str, Client], n: int = 2
     """About ``n`` of a model's questions with their answers."""
     first = pilot(plan.items, plan.settings[name], n)
     with Store(plan.paths.answers) as store:
-        _answers(plan.inference, first, name, clients, store)
+        if plan.inference.client == "vllm":
+            run_offline(first, lambda: clients[name], store)
+        else:
+            run_blocking(first, clients[name], store, **_pace(plan.inference))
         return [(q, a) for q in first if (a := store.get(q.key)) is not None]
 
 
-def _answers(
-    inference: InferenceParams,
-    requests: Iterable[Request],
-    name: str,
-    clients: Mapping[str, Client],
-    store: Store,
-    **told: Any,
-) -> Summary:
-    """Ask a model what is not stored; of vLLM's models, weights are loaded when there is something to ask."""
-    if inference.client != "vllm":
-        return run_blocking(requests, clients[name], store, every=_EVERY, **told, **_pace(inference))
-    return run_offline(requests, lambda: clients[name], store, every=_EVERY, **told)
+def _canary(plan: BlindPlan, name: str, client: Client) -> Canary:
+    generation, conditions = _generation(plan.inference), plan.inference.conditions
+    return canary_blocking(client, plan.settings[name].model, conditions=conditions, generation=generation)
+
+
+def _tried(plan: BlindPlan, name: str, clients: Mapping[str, Client], tell: Callable[[str], None]) -> Callable[[], Any]:
+    """Loads a model's weights, and says what it makes of the small questions."""
+
+    def load() -> Client:
+        client = clients[name]
+        tell(str(_canary(plan, name, client)))
+        return client
+
+    return load
 
 
 def _inference(params: Params) -> InferenceParams:
@@ -344,7 +358,7 @@ def _judged(
     )
     settings = JudgeSettings(wanted.model, repeats=wanted.repeats)
     requests = judge_requests(plan.items, responses, settings)
-    run_blocking(requests, client, store, say=_line(f"judge {wanted.model}", tell), every=_EVERY,
+    run_blocking(requests, client, store, say=line_of(f"judge {wanted.model}", tell), every=_EVERY,
                  **_pace(plan.inference))  # fmt: skip
     judged = judgements_of(plan.items, responses, settings, store.get)
     return judged.judgements, judged.agreement, judged.coverage
@@ -363,24 +377,3 @@ def _checks(plan: BlindPlan, responses: pd.DataFrame) -> pd.DataFrame:
     checks = checks[checks["model"].isin(set(responses["model"]))]
     tokens = checks["name"].str.startswith("prompt_tokens") & ~checks["model"].isin(own)
     return checks[~tokens].reset_index(drop=True)
-
-
-def _teller(paths: RunPaths, say: Callable[[str], None]) -> Callable[[str], None]:
-    """Say a line, and add it to the file that the runner of notebooks watches, where it made one."""
-
-    def tell(line: str) -> None:
-        say(line)
-        if paths.progress.exists():
-            with contextlib.suppress(OSError), open(paths.progress, "a", encoding="utf-8") as f:
-                f.write(f"{line}\n")
-
-    return tell
-
-
-def _line(name: str, tell: Callable[[str], None]) -> Say:
-    def said(done: int, total: int | None, failed: int, rate: float) -> None:
-        whole = f" of {total:,}" if total is not None else ""
-        left = f", about {(total - done) / rate:,.0f} s left" if total is not None and rate > 0 and total > done else ""
-        tell(f"{name}: {done:,}{whole} answered, {failed:,} failed, {rate:.1f} a second{left}")
-
-    return said

@@ -71,6 +71,7 @@ class VllmClient:
         say: Say | None = None,
         every: float = 5.0,
         total: int | None = None,
+        known: int = 0,
     ) -> Summary:
         """Ask every request whose outcome is not stored; each chunk is stored before the next begins.
 
@@ -80,6 +81,7 @@ class VllmClient:
         store : where outcomes go.
         chunk : conversations a call.
         say, every, total : as of :func:`~auditlib.inference.runner.run`; told after a chunk, at most every so often.
+        known : requests with a stored outcome that the caller has skipped; they count as done.
 
         Raises
         ------
@@ -91,7 +93,7 @@ class VllmClient:
         start = told = time.monotonic()
         outcomes: Counter[str] = Counter()
         errors: Counter[str] = Counter()
-        known = tokens_in = tokens_out = 0
+        tokens_in = tokens_out = 0
         if total is None and hasattr(requests, "__len__"):
             total = len(requests)  # type: ignore[arg-type]
         refused = _Refused(store)

@@ -59,7 +59,7 @@ def read_runs(
     """
     exclude = tuple(exclude_models)
     if data.embedded is not None:
-        from auditlib.synth.embedded import benchmark_of, materialise
+        from auditlib.synth.embedded import benchmark_of, is_counts, materialise
 
         folder = materialise(data.embedded, outputs)
         if benchmark != benchmark_of(data.embedded):
@@ -67,6 +67,12 @@ def read_runs(
                 f"the embedded pool {data.embedded!r} holds no benchmark {benchmark!r}",
                 mend=f"write benchmark: {benchmark_of(data.embedded)}",
             )
+        if is_counts(data.embedded):
+            from auditlib.readers.answer_counts import with_models
+
+            files = {"embedded": None, "counts": folder / "counts.parquet", "items": folder / "items.csv"}
+            runs = read_runs(data.model_copy(update=files), benchmark=benchmark, judge=judge, exclude_models=exclude)
+            return with_models(runs, folder / "models.csv")
         data = data.model_copy(update={"embedded": None, "folder": folder, "toolkit": "vlmevalkit"})
     if data.folder is not None:
         return _with_items(_read_folder(data, benchmark, judge, exclude), data)

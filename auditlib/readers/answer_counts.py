@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +114,13 @@ def read_answer_counts(data: DataParams, *, exclude: Iterable[str] = (), judge: 
         inputs=(path, facts),
         provenance={"judge": judge or "correctness as stored in the counts"},
     )
+
+
+def with_models(counts: AnswerCounts, path: Path) -> AnswerCounts:
+    """Counts with the facts of a table of models (model, provider, tier, open, params_b, role)."""
+    known = pd.read_csv(path, dtype={"model": str})
+    about = counts.about[["model"]].merge(known, on="model", how="left")
+    return replace(counts, about=about, inputs=(*counts.inputs, path))
 
 
 def _with_about(items: pd.DataFrame, path: Path) -> pd.DataFrame:

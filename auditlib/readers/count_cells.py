@@ -16,7 +16,8 @@ from auditlib.readers import cells, files
 
 #: columns of the table; ``answer`` is empty where a draw gave none
 COLUMNS = ("item", "model", "condition", "answer", "correct", "odd", "even")
-_MANY = np.iinfo(np.int32).max
+#: no cell of a run holds more draws; a larger number is a slip
+_MANY = 1_000_000
 _VERDICT = {"1": 1, "0": 0, "true": 1, "false": 0, "yes": 1, "no": 0, "1.0": 1, "0.0": 0}
 
 
@@ -57,12 +58,13 @@ def read_columns(path: Path, mapping: Mapping[str, str]) -> dict[str, Any]:
         present = pq.read_schema(path).names
         _present(present, mapping, path)
         stored = pq.read_table(path, columns=[mapping.get(c, c) for c in COLUMNS])
+        if not stored.num_rows:
+            raise AuditError("there are no rows", file=path, mend="write the file again")
+        columns = {c: _arrow(stored.column(mapping.get(c, c)), c, path) for c in COLUMNS}
     except (pa.ArrowException, OSError) as e:
-        raise AuditError(f"not readable as parquet ({str(e).splitlines()[0]})", file=path,
-                         mend="copy or write the file again") from None  # fmt: skip
-    if not stored.num_rows:
-        raise AuditError("there are no rows", file=path, mend="write the file again")
-    return {c: _arrow(stored.column(mapping.get(c, c))) for c in COLUMNS} | {"rows": np.arange(stored.num_rows)}
+        what = f"not readable as parquet ({str(e).splitlines()[0]})"
+        raise AuditError(what, file=path, mend="copy or write the file again") from None
+    return columns | {"rows": np.arange(stored.num_rows)}
 
 
 def _present(columns: Iterable[str], mapping: Mapping[str, str], path: Path) -> None:
@@ -79,7 +81,7 @@ def _coded(column: pd.Series) -> Coded:
     return Coded(codes.astype(np.int32), np.array([str(v) for v in values], dtype=object))
 
 
-def _arrow(column: Any) -> Coded | np.ndarray:
+def _arrow(column: Any, name: str, path: Path) -> Coded | np.ndarray:
     """A parquet column: numbers as they are, anything else as coded text, nulls as ``""`` (not a number: NaN)."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -89,6 +91,9 @@ def _arrow(column: Any) -> Coded | np.ndarray:
         column, kind = column.cast(pa.int8()), pa.int8()
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return column.to_numpy()
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        what = f"column {name!r} holds {kind}, neither texts nor numbers"
+        raise AuditError(what, file=path, mend="write one text or number in each row")
     if not pa.types.is_dictionary(kind):
         column = column.cast(pa.large_string()).dictionary_encode()
     column = column.unify_dictionaries().combine_chunks()
@@ -158,7 +163,9 @@ def whole(column: Coded | np.ndarray, name: str, file: File) -> np.ndarray:
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
         value = column.values[column.codes[at]] if isinstance(column, Coded) else cells.cell_text(column[at])
-        kind = "empty" if value in ("", None) else ("negative" if numbers[at] < 0 else "no whole number of draws")
+        kind = (
+            "empty" if value in ("", None) else ("negative" if numbers[at] < 0 else f"no whole number up to {_MANY:,}")
+        )
         raise file.error(
             f"column {name!r} holds {value!r}, which is {kind}", at, "write how many draws gave this answer"
         )

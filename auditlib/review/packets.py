@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -90,6 +90,7 @@ def make_packet(
     probes: pd.DataFrame | None = None,
     sample: int = 200,
     proposed: Mapping[str, str] | None = None,
+    pictures: Callable[[list[str]], Mapping[str, Picture]] | None = None,
 ) -> Packet:
     """Choose the rows, give them blind names and deal them to readers.
 
@@ -102,6 +103,7 @@ def make_packet(
         items are left out of the sample.
     sample : how many of the items that are neither flagged nor probes are drawn.
     proposed : item -> label that earlier stages proposed; kept in the sealed key, never shown.
+    pictures : gives the pictures of the chosen items, where entries do not hold them.
 
     Returns
     -------
@@ -131,9 +133,12 @@ def make_packet(
     table = pd.concat([p.reset_index(drop=True) for p in (*parts, probes) if len(p)], ignore_index=True)
     if not len(table):
         raise AuditError("the packet would be empty", mend="flag items, or ask for a sample")
-    rows, key, pictures = _rows(task, table, proposed or {}, f"{seed}\x1f{pool}\x1f{task.name}")
+    if pictures is not None:
+        found = pictures(table["item"].tolist())
+        table["picture"] = [found.get(i) for i in table["item"]]
+    rows, key, shown = _rows(task, table, proposed or {}, f"{seed}\x1f{pool}\x1f{task.name}")
     deal = rows.assign(item=key["item"])[["row", "item", "view"]]
-    packet = Packet(pool, task, tuple(readers), rows, assign(deal, task, list(readers), rng), pictures)
+    packet = Packet(pool, task, tuple(readers), rows, assign(deal, task, list(readers), rng), shown)
     population = {FLAGGED: len(chosen), UNFLAGGED: len(rest), CLEAN: 0, PLANTED: 0}
     # order by blind name, so that the place in a file tells nothing either
     order = np.argsort(rows["row"].to_numpy(), kind="stable")

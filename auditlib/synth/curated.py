@@ -45,9 +45,11 @@ _WORDS = ("anchor", "basket", "candle", "drum", "engine", "feather", "glove", "h
           "ladder", "mirror", "needle", "orchard", "pencil", "quilt", "river", "saddle", "tunnel", "umbrella",
           "violin", "window", "zebra")  # fmt: skip
 SEED = 20261129
-_TURNS = 4
+_TURNS = 3
+#: with fewer items, a capability may have none that could be moved to its mean
+_FEWEST = 400
 #: further logits for a logit of skill, on the items that are removed
-_SPREAD = 1.6
+_SPREAD = 1.2
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,9 @@ class Curated:
 
 
 def curated(items: int | None = None, seed: int = SEED) -> Curated:
-    """Make the synthetic pool: all 23,250 items, or fewer in the same proportions. The same seed gives the same pool."""
+    """Make the synthetic pool, the same for the same seed: all 23,250 items, or fewer in the same proportions."""
+    if items is not None and items < _FEWEST:
+        raise ValueError(f"the margins need at least {_FEWEST} items")
     plan = full_plan() if items is None else scaled_plan(items)
     frame = frame_of(plan, generator(seed, "curated", "items"))
     models = model_table()
@@ -86,14 +90,14 @@ def curated(items: int | None = None, seed: int = SEED) -> Curated:
     table, names = item_table(plan, frame, generator(seed, "curated", "texts"))
     ids = table["item"].to_numpy(dtype=object)
     everyone = models["model"].to_numpy(dtype=object)
-    counts = pd.concat([_long("full", full, ids, everyone, names, frame.key),
-                        _long("blind", blind, ids, everyone[inspectors], names, frame.key)], ignore_index=True)  # fmt: skip
+    counts = long_table(ids, everyone, names, frame.key, {"full": (np.arange(len(everyone)), full),
+                                                          "blind": (inspectors, blind)})  # fmt: skip
     rng = generator(seed, "curated", "people")
     confirmed = frame.is_("confirmed", "confirmed_zero")
     recalled = frame.is_("confirmed", "confirmed_zero", "recalled", "recalled_zero")
     voted = votes(ids[recalled], frame.defect[recalled], confirmed[recalled], rng)
     # what nobody suspects: defects that do not show in the answers
-    hidden = ~recalled & (rng.random(len(ids)) < 0.012)
+    hidden = ~recalled & (rng.random(len(ids)) < 0.03)
     defect = np.where(hidden, rng.integers(1, 4, len(ids)), frame.defect)
     said = readings(ids, defect, recalled, rng)
     truth = pd.DataFrame({"item": ids, "planned": np.array(CLASSES, dtype=object)[frame.kind],
@@ -129,14 +133,29 @@ def item_table(plan: Plan, frame: Frame, rng: np.random.Generator) -> tuple[pd.D
     return table, names
 
 
-def _long(condition: str, counts: np.ndarray, items: np.ndarray, models: np.ndarray, names: np.ndarray,
-          key: np.ndarray) -> pd.DataFrame:  # fmt: skip
-    """One row per answer that was given."""
-    i, j, code = np.nonzero(counts.any(axis=3))
+def long_table(items: np.ndarray, models: np.ndarray, names: np.ndarray, key: np.ndarray,
+               counts: dict[str, tuple[np.ndarray, np.ndarray]]) -> pd.DataFrame:  # fmt: skip
+    """One row per answer that was given, its texts as categories.
+
+    Parameters
+    ----------
+    items, models : names. names : text of each answer code, shape (items, 10). key : code of each item's key.
+    counts : condition -> places of its models, and counts of shape (items, models, 11, 2).
+    """
     padded = np.concatenate([names, np.full((len(names), 1), "", object)], axis=1)
+    codes, texts = pd.factorize(padded.ravel())
+    codes = codes.reshape(padded.shape)
+    parts = []
+    for c, (places, made) in enumerate(counts.values()):
+        i, j, code = np.nonzero(made.any(axis=3))
+        odd, even = made[i, j, code].astype(np.int16).T
+        parts.append((i, places[j], np.full(len(i), c), codes[i, code], code == key[i], odd, even))
+    i, j, c, said, correct, odd, even = (np.concatenate(p) for p in zip(*parts))
     return pd.DataFrame({
-        "item": items[i], "model": models[j], "condition": condition, "answer": padded[i, code],
-        "correct": code == key[i], "odd": counts[i, j, code, 0], "even": counts[i, j, code, 1],
+        "item": pd.Categorical.from_codes(i, categories=items),
+        "model": pd.Categorical.from_codes(j, categories=models),
+        "condition": pd.Categorical.from_codes(c, categories=list(counts)),
+        "answer": pd.Categorical.from_codes(said, categories=texts), "correct": correct, "odd": odd, "even": even,
     })  # fmt: skip
 
 
@@ -254,14 +273,15 @@ def _others_level(frame: Frame, shape: Shape, skill: np.ndarray, group: np.ndarr
 def _root(of: Callable, wanted: float) -> float:
     """Where an increasing function has a value, within 12 of nought; the nearer end where it has not."""
     low, high = -12.0, 12.0
-    for _ in range(50):
+    for _ in range(32):
         middle = (low + high) / 2
         low, high = (middle, high) if of(middle) < wanted else (low, middle)
     return (low + high) / 2
 
 
 def _to_target(rng: np.random.Generator, frame: Frame, counts: np.ndarray, over: np.ndarray, change: np.ndarray,
-               columns: np.ndarray, target: np.ndarray, fits: Callable | None, movable: np.ndarray | None = None) -> None:  # fmt: skip
+               columns: np.ndarray, target: np.ndarray, fits: Callable | None,
+               movable: np.ndarray | None = None) -> None:  # fmt: skip
     """Bring the mean score of ``columns`` over the items ``over`` to ``target`` (capabilities,) in each capability, by
     moving draws of the models ``movable`` in the items ``change``."""
     for c, share in enumerate(target):

@@ -19,7 +19,7 @@ def ablated(frame: Frame, counts: np.ndarray) -> np.ndarray:
 
 
 def without_image(plan: Plan, frame: Frame, inspectors: int, rng: np.random.Generator) -> np.ndarray:
-    """Counts of the inspectors, shape (items, inspectors, 11, 2); text-only accuracy of two sources is exact."""
+    """Counts of the inspectors, shape (items, inspectors, 11, 2); the accuracies of TEXT_ACCURACY come out exactly."""
     gone = frame.is_("ablated_easy", "ablated")
     known = np.array([_KNOWN_IN.get(s, _KNOWN) for s in plan.sources])[frame.source]
 
@@ -55,6 +55,5 @@ def _guesses(rng: np.random.Generator, f: Frame, inspectors: int, gone: np.ndarr
     p[:, :, :ANSWERS] = (1 - knows)[:, :, None] * guess
     p[np.arange(n), :, f.key] += knows
     p[:, :, :ANSWERS] *= (1 - silent)[:, :, None]
-    p[:, :, NONE] = 0
-    p[:, :, NONE] = np.maximum(1 - p.sum(axis=2), 0)
+    p[:, :, NONE] = silent
     return np.stack([rng.multinomial(HALF, p) for _ in range(2)], axis=-1).astype(np.uint8)

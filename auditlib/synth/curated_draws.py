@@ -108,8 +108,7 @@ def draw(rng: np.random.Generator, shape: Shape, skill: np.ndarray) -> np.ndarra
     p = np.empty((*skill.shape, ANSWERS + 1))
     p[:, :, :ANSWERS] = solve * shape.aim[:, None] + (1 - solve) * shape.rest[:, None]
     p[:, :, :ANSWERS] *= (1 - shape.silent)[:, None, None]
-    p[:, :, NONE] = 0
-    p[:, :, NONE] = np.maximum(1 - p.sum(axis=2), 0)
+    p[:, :, NONE] = shape.silent[:, None]
     return np.stack([rng.multinomial(HALF, p) for _ in range(2)], axis=-1).astype(np.uint8)
 
 
@@ -135,7 +134,9 @@ def marked(counts: np.ndarray, key: np.ndarray, k: np.ndarray) -> tuple[np.ndarr
     ranked = np.sort(share, axis=1)
     top, gap, mass = ranked[:, -1], ranked[:, -1] - ranked[:, -2], ranked[:, -1] + ranked[:, -2]
     modal = answers.argmax(axis=1)
-    backing = (by_model[rows, :, modal] == by_model[:, :, :ANSWERS].max(axis=2)).sum(axis=1) / models
+    each = counts[:, :, :ANSWERS]
+    parts = (each[..., 0], each[..., 1], by_model[:, :, :ANSWERS])
+    backing = np.min([(p[rows, :, modal] == p.max(axis=2)).mean(axis=1) for p in parts], axis=0)
     halves = counts.sum(axis=1, dtype=np.int64)[:, :ANSWERS]
     steady = np.all([halves[:, :, h].argmax(axis=1) == modal for h in (0, 1)], axis=0)
     floor = np.min([halves[rows, modal, h] / np.maximum(halves[:, :, h].sum(axis=1), 1) for h in (0, 1)], axis=0)
@@ -147,7 +148,8 @@ def marked(counts: np.ndarray, key: np.ndarray, k: np.ndarray) -> tuple[np.ndarr
     read = 1 - total[:, NONE] / (models * 2 * HALF)
     against = modal != key
     sure = (correct == 0) | (against & steady & (floor >= 0.55) & (backing >= 0.7)) | (spread_low >= 0.84)
-    sure |= ((gap <= 0.07) & (mass >= 0.64)) | (read <= 0.68)
+    silent = total[:, NONE] < np.sort(answers, axis=1)[:, -2]
+    sure |= ((gap <= 0.07) & (mass >= 0.64) & silent) | (read <= 0.68)
     soft = (k > 0) & (correct / (models * 2 * HALF) <= 0.55 / np.maximum(k, 1))
     might = (correct == 0) | soft | (against & (top >= 0.45)) | (spread_high >= 0.77)
     might |= ((gap <= 0.13) & (mass >= 0.56)) | (read <= 0.80)

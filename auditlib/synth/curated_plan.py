@@ -1,8 +1,8 @@
 """The plan of the synthetic 18-source pool: how many items of each source take which way, and which models answer.
 
-Published of MMGist are the totals of each stage, the retention of ZeroBench and MMMU, the share that CountBench, MME-SCI
-and ZeroBench lose at saturation, the text-only accuracy of AI2D and MMMU, the number of items that no panel model
-solves, and averages by capability. The counts of each source are invented so that they add up to these totals; no
+Published of MMGist are the totals of each stage, the retention of ZeroBench and MMMU, the share that CountBench,
+MME-SCI and ZeroBench lose at saturation, the text-only accuracy of AI2D and MMMU, the number of items that no panel
+model solves, and averages by capability. The counts of each source are invented so that they add up to these totals; no
 model was run, and the models are invented too.
 """
 
@@ -45,8 +45,8 @@ KINDS = {
     "AI2D": {4: 1}, "OCRBench": {0: 1}, "EmbSpatialBench": {4: 1}, "CountBench": {0: 1}, "SLAKE": {2: 4, 0: 6},
     "MedXpertQA": {5: 1},
 }  # fmt: skip
-#: text-only accuracy of two sources, as published, in percent
-TEXT_ACCURACY = {"AI2D": 66.7, "MMMU": 51.2}
+#: text-only accuracy in percent: two published, and one chosen so that AI2D's is the highest, as published
+TEXT_ACCURACY = {"AI2D": 66.7, "MMMU": 51.2, "HallusionBench": 61.0}
 #: mean scores on the kept items in percent: closed, large open and small open models. Published are the averages of six
 #: capabilities over all models, the groups' macro averages, some values of the groups and two differences between
 #: them; the rest is chosen so that all of these hold.

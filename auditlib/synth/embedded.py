@@ -1,7 +1,8 @@
 """Pools that come with the package, as folders that the ordinary reader reads.
 
 ``tinysee`` lies in the package as VLMEvalKit wrote it. The two replicas are kept as one table each and written out
-once, as the results folder that the toolkit would have left.
+once, as the results folder that the toolkit would have left. The two MMGist pools are generated and written out once,
+as a table of answer counts and what belongs to it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,21 @@ _POOLS = {
     "tinysee": "300 drawn items, four tiny vision-language models run with and without image; the truth is known",
     "mmstar_replica": "1,500 synthetic items and three invented models with published margins; no model was run",
     "hallusionbench_replica": "951 synthetic yes/no items and three invented models; no model was run",
+    "mmgist_synthetic": "23,250 synthetic items of 18 sources and 27 invented models with published margins; no model "
+    "was run",
+    "mmgist_small": "1,800 synthetic items in the same proportions; no model was run",
 }
-_BENCHMARKS = {"tinysee": "TinySee", "mmstar_replica": "MMStar", "hallusionbench_replica": "HallusionBench"}
+_BENCHMARKS = {
+    "tinysee": "TinySee",
+    "mmstar_replica": "MMStar",
+    "hallusionbench_replica": "HallusionBench",
+    "mmgist_synthetic": "MMGist",
+    "mmgist_small": "MMGist",
+}
+#: pools of answer counts and their number of items, None for all
+_CURATED = {"mmgist_synthetic": None, "mmgist_small": 1800}
+#: files of such a pool beside ``counts.parquet``
+COMPANIONS = ("items", "models", "truth", "votes", "readings")
 
 
 def embedded_pools() -> dict[str, str]:
@@ -48,6 +62,25 @@ def benchmark_of(name: str) -> str:
 def items_file(name: str) -> Path | None:
     """The benchmark's own table with pictures that an embedded pool was run on; None where there is none."""
     return _DATA / "tinysee" / "TinySee.tsv" if _known(name) == "tinysee" else None
+
+
+def is_counts(name: str) -> bool:
+    """Whether an embedded pool is a table of answer counts."""
+    return _known(name) in _CURATED
+
+
+def companion(name: str, what: str, outputs: str | Path) -> Path:
+    """A file of :data:`COMPANIONS` of a pool of answer counts: ``votes`` of five judges in two rounds, ``readings`` of
+    three people on every item, ``truth`` (what is wrong with which item), ``models``, ``items``.
+
+    Raises
+    ------
+    AuditError
+        The pool has no such file.
+    """
+    if not is_counts(name) or what not in COMPANIONS:
+        raise AuditError(f"the embedded pool {name!r} has no {what}", mend=f"pools with {what}: {', '.join(_CURATED)}")
+    return materialise(name, outputs) / f"{what}.csv"
 
 
 def truth(name: str = "tinysee") -> pd.DataFrame:
@@ -80,7 +113,8 @@ def materialise(name: str, outputs: str | Path) -> Path:
     Returns
     -------
     Path
-        A folder for :func:`auditlib.readers.vlmevalkit.read_vlmevalkit`.
+        A folder for :func:`auditlib.readers.vlmevalkit.read_vlmevalkit`; of a pool of answer counts, the folder with
+        ``counts.parquet`` and :data:`COMPANIONS`.
 
     Raises
     ------
@@ -94,7 +128,7 @@ def materialise(name: str, outputs: str | Path) -> Path:
     """
     if _known(name) == "tinysee":
         return _DATA / "tinysee"
-    packed = (_DATA / "replica" / f"{name}.csv.gz").read_bytes()
+    packed = _recipe() if name in _CURATED else (_DATA / "replica" / f"{name}.csv.gz").read_bytes()
     digest = hashlib.sha256(packed + _LAYOUT.encode()).hexdigest()[:16]
     target = Path(outputs) / ".embedded" / name / digest
     if target.is_dir():
@@ -103,8 +137,11 @@ def materialise(name: str, outputs: str | Path) -> Path:
     work = Path(tempfile.mkdtemp(prefix=f".{digest}.", dir=target.parent))
     try:
         work.chmod(0o755)
-        table = pd.read_csv(io.BytesIO(gzip.decompress(packed)), dtype=str, keep_default_na=False)
-        _write_replica(table, _BENCHMARKS[name], work)
+        if name in _CURATED:
+            _write_curated(_CURATED[name], work)
+        else:
+            table = pd.read_csv(io.BytesIO(gzip.decompress(packed)), dtype=str, keep_default_na=False)
+            _write_replica(table, _BENCHMARKS[name], work)
         os.replace(work, target)
     except OSError:
         if not target.is_dir():  # else another process was quicker, and its folder is the same
@@ -118,6 +155,20 @@ def _known(name: str) -> str:
     if name not in _POOLS:
         raise AuditError(f"there is no embedded pool {name!r}", mend=f"choose one of {', '.join(_POOLS)}")
     return name
+
+
+def _recipe() -> bytes:
+    """The code that makes the pools of answer counts, so that a copy made by other code is not taken for theirs."""
+    return b"".join(p.read_bytes() for p in sorted(_DATA.parent.glob("curated*.py")))
+
+
+def _write_curated(items: int | None, folder: Path) -> None:
+    from auditlib.synth.curated import curated
+
+    pool = curated(items)
+    pool.counts.to_parquet(folder / "counts.parquet", index=False)
+    for what in COMPANIONS:
+        getattr(pool, what).to_csv(folder / f"{what}.csv", index=False, lineterminator="\n")
 
 
 def _write_replica(table: pd.DataFrame, benchmark: str, folder: Path) -> None:

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -78,6 +79,7 @@ def planted_items(n: int, *, seed: int, shares: Sequence[float] = (0.2, 0.1, 0.1
     return PlantedItems(candidates, {c.item: str(label) for c, label in zip(candidates, labels)})
 
 
+@lru_cache(maxsize=65_536)
 def said_first(judge: SimulatedJudge, item: str, truth: str, seed: int) -> str:
     """The judge's label of round 1, the same whenever it is asked."""
     rng = generator(seed, "simulated judge", judge.name, item, "1")

@@ -10,13 +10,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WEIGHTS = ROOT.parent / "shared" / "peers" / "tiny_vlms"
-#: of the engine: no network, a small cache of keys and values, no statistics sent, no compiler for models this small
+#: of the engine: no network, a small cache of keys and values, no statistics sent
 SETTINGS = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
-    "TORCHDYNAMO_DISABLE": "1",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
