@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -19,8 +20,8 @@ HOSTILE = (
 )
 
 
-def entries(n: int = 12) -> pd.DataFrame:
-    """Items i0, i1, ... keyed B, each with a picture of its own; i0 is hostile."""
+@lru_cache
+def _entries(n: int) -> pd.DataFrame:
     rows = []
     for i in range(n):
         out = io.BytesIO()
@@ -29,6 +30,11 @@ def entries(n: int = 12) -> pd.DataFrame:
         rows.append({"item": f"i{i}", "question": text, "options": ["red", HOSTILE if i == 0 else "blue", "green"],
                      "key": "B", "picture": picture_from_bytes(out.getvalue())})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def entries(n: int = 12) -> pd.DataFrame:
+    """Items i0, i1, ... keyed B, each with a picture of its own; i0 is hostile."""
+    return _entries(n).copy()
 
 
 def packet(n: int = 12, seed: int = 1, sample: int = 3) -> Packet:

@@ -386,8 +386,11 @@ def test_rules_find_planted_key_errors(embedded_outputs):
     chosen = calibrate(here)
     assert chosen.recall.set_index("label").loc["key_error", "recall"] >= 0.95
     assert chosen.share < default.share
-    elsewhere = measure(there, chosen.settings)
-    assert elsewhere.recall.set_index("label").loc["key_error", "recall"] >= 0.94 and elsewhere.share <= 0.40
+    # chosen with a margin, the thresholds also find the key errors of another planting
+    safe = calibrate(here, sure=True)
+    assert safe.recall.set_index("label").loc["key_error", "low"] >= 0.95 and chosen.share < safe.share
+    elsewhere = measure(there, safe.settings)
+    assert elsewhere.recall.set_index("label").loc["key_error", "recall"] >= 0.95 and elsewhere.share <= 0.40
     rows = chosen.precision.set_index("rule")
     assert rows.loc["any", "flagged"] == chosen.flagged
     assert (rows["planted"] == rows[list(SHARES)].sum(axis=1)).all()

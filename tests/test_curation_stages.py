@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -442,7 +443,8 @@ def random_pool(rng, items=40, models=6, inspectors=3, samples=8, equal=False):
         rows = []
         for _ in range(count):
             n = samples if equal else int(rng.integers(0, samples + 1))
-            rows.append([-1 if rng.random() < nothing else int(rng.choice(size[i], p=p / p.sum())) for _ in range(n)])
+            given = rng.choice(size[i], n, p=p / p.sum())
+            rows.append(np.where(rng.random(n) < nothing, -1, given).tolist())
         said.append(rows)
         easy, lost = rng.choice([0.1, 0.5, 0.9]), rng.choice([0.0, 0.3])
         made = [samples if equal else int(rng.integers(0, samples + 1)) for _ in range(count)]
@@ -663,6 +665,7 @@ def test_nothing_left_for_the_rules():
 # ---- real matrices
 
 
+@cache
 def real_pool(shared_data, benchmark: str) -> CurationPool:
     """24 models with and without the image: inspectors every third, panel every third, evaluated the rest."""
     real = shared_data / "real"

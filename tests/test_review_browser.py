@@ -144,8 +144,11 @@ def test_page_on_its_own(page, downloads, tmp_path):
     for i, key in enumerate("4u1" + "4" * (len(order) - 2)):
         page.press(key)
         assert f"{[1, 0, 1][i] if i < 3 else i - 1} decided" in page.value(place)
+    page.value("window.stale = true")
     page.call("Page.reload")
-    page.wait(f"({place}).includes('{len(order) - 1} decided')")
+    page.wait(
+        f"window.stale === undefined && document.readyState === 'complete' && ({place}).includes('{len(order) - 1} decided')"
+    )
     page.value("document.getElementById('note').focus()")
     page.call("Input.insertText", text='=1+1, "quoted"')
     page.value("document.getElementById('save').click()")

@@ -47,6 +47,8 @@ def calibrate(
     plantings: Sequence[tuple[CurationPool, ArrayLike]],
     settings: RuleSettings | None = None,
     wanted: Mapping[str, float] | None = None,
+    *,
+    sure: bool = False,
 ) -> Calibration:
     """Choose cutoffs of the five rules' scores: the wanted recalls with the fewest items flagged.
 
@@ -56,6 +58,9 @@ def calibrate(
         plantings in one small pool count together, so that the choice rests on more planted items.
     settings : what the scores are made with; their scale follows the thresholds in it.
     wanted : label -> least recall, by default 95% of the key errors.
+    sure : the lower end of the 95% Wilson interval of the recall must reach it, not the recall itself. The smallest set
+        is chosen because it just suffices for these planted items, so that others are found less often; this makes up
+        for it.
 
     Raises
     ------
@@ -85,11 +90,12 @@ def calibrate(
         mine = planted == label
         found = mine.sum() - _passed(place[mine])
         reached[label] = found.max() / mine.sum()
-        enough &= found >= int(np.ceil(least * mine.sum() - 1e-9))
+        enough &= found >= _needed(int(mine.sum()), least, sure)
     if not enough.any():
         label = min(reached, key=lambda x: reached[x] - wanted[x])
         what = f"no thresholds find {wanted[label]:.0%} of the planted {label} (at most {reached[label]:.1%})"
-        raise AuditError(what, mend="lower the wanted recall, or use a larger panel")
+        what += ", by the lower end of the interval" if sure else ""
+        raise AuditError(what, mend="lower the wanted recall, plant more, or use a larger panel")
     best = flagged[enough].min()
     # the last in this order has the highest cutoffs
     at = np.argwhere(enough & (flagged == best))[-1]
@@ -154,6 +160,13 @@ def _run(pool: CurationPool, settings: RuleSettings | None) -> RuleResult:
     if "key" in pool.items:
         known = pool.items["key"].notna().to_numpy() & pool.items["key"].astype(str).ne("").to_numpy()
     return rules(answers, pool.full.of(pool.panel), pool.k, pool.source, settings, families, known)
+
+
+def _needed(n: int, least: float, sure: bool) -> int:
+    """How many of ``n`` planted items must be found; ``n + 1`` where even all are too few to be sure."""
+    if not sure:
+        return int(np.ceil(least * n - 1e-9))
+    return next((k for k in range(n + 1) if wilson(k, n).low >= least), n + 1)
 
 
 def _edges(score: NDArray) -> NDArray[np.float64]:

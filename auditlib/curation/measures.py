@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditlib.curation import adjudication_measures, adjudication_yield, composition, groups, ranking, subsets
+from auditlib.curation import adjudication_measures, adjudication_yield, composition, groups, halves, ranking, subsets
 from auditlib.curation.cost import cost_table
 from auditlib.curation.crossfit import cross_fit, membership_drop
 from auditlib.curation.funnel import STAGES, funnel
@@ -96,7 +96,8 @@ def _rules(c: Curation) -> pd.DataFrame:
     rows = []
     for j, (rule, words) in enumerate(RULES.items()):
         rows.append({"rule": rule, "words": words, "state": f.rules.state[rule], "reached": len(part),
-                     "flagged": int(f.rules.flag[:, j].sum()), "flagged_full": int(f.rules_full.flag[:, j].sum())})  # fmt: skip
+                     "flagged": int(f.rules.flag[:, j].sum()),
+                     "flagged_full": int(f.rules_full.flag[:, j].sum())})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -123,8 +124,8 @@ def _quality(c: Curation, cluster: Any, lacking: dict[str, str]) -> tuple[pd.Dat
     band = subsets.random_subset_band(rate, source, kept, rng=rng, cluster=cluster, draws=c.params.subsets)
     whole = subsets.part_whole(rate, source, kept)
     part = None if cluster is None else cluster[kept]
-    halves = [subsets.split_half(rate, source, rng=rng, cluster=cluster),
-              subsets.split_half(rate[kept], source[kept], rng=rng, cluster=part)]  # fmt: skip
+    split = [halves.split_half(rate, source, rng=rng, cluster=cluster),
+              halves.split_half(rate[kept], source[kept], rng=rng, cluster=part)]  # fmt: skip
     calls = [float(pool.full.of(pool.evaluated).trials[m].sum() / pool.full.unit) for m in (slice(None), kept)]
     pairs = [resolvable_pairs(rate, names, stratum=source, cluster=cluster, calls=calls[0]),
              resolvable_pairs(rate[kept], names, stratum=source[kept], cluster=part, calls=calls[1])]  # fmt: skip
@@ -144,8 +145,8 @@ def _quality(c: Curation, cluster: Any, lacking: dict[str, str]) -> tuple[pd.Dat
              note="no item is on both sides"),
         _row("Pearson, less the shared items", None, whole.corrected,
              note=f"{whole.pearson:.3f} with them; containment alone gives {whole.by_chance:.3f}"),
-        _row("split-half reliability", halves[0].reliability, halves[1].reliability, note="Spearman-Brown"),
-        _row("the same at 1,000 items", halves[0].per_1000, halves[1].per_1000),
+        _row("split-half reliability", split[0].reliability, split[1].reliability, note="Spearman-Brown"),
+        _row("the same at 1,000 items", split[0].per_1000, split[1].per_1000),
         _row("resolvable pairs of models", pairs[0].resolvable, pairs[1].resolvable, band=by.loc["resolvable"],
              note=f"of {pairs[0].pairs}, Benjamini-Hochberg at 5%"),
         _row("resolvable pairs per 1,000 calls", pairs[0].per_1000_calls, pairs[1].per_1000_calls),
@@ -225,8 +226,7 @@ def _judges(c: Curation, add: Callable[..., None]) -> None:
     add("judges_left_out", lambda: adjudication_yield.leave_out(a.votes, providers))
     add("judges_cost", lambda: adjudication_yield.cost(a.votes, a.decisions, people=truth))
     flags = c.funnel.decisions.loc[c.funnel.decisions["recalled"], ["item", *RULES]]
-    outcome = None if c.people is None else dict(c.people.outcome)
-    add("rule_precision", lambda: adjudication_yield.rule_precision(flags, a.decisions, outcome))
+    add("rule_precision", lambda: adjudication_yield.rule_precision(flags, a.decisions, truth))
 
 
 def _facts(c: Curation, lacking: dict[str, str]) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def _facts(c: Curation, lacking: dict[str, str]) -> dict[str, Any]:
         "judges": sorted(c.adjudication.votes["judge"].unique()) if c.adjudication else [],
         "states": c.funnel.states,
         "waiting": waiting,
-        "wrong_removals": "" if c.funnel.wrong is None else c.funnel.wrong.sentence(),
+        "wrong_removals": "" if c.funnel.wrong is None else c.funnel.wrong.sentence,
         "lacking": lacking,
         "settings": c.params.model_dump(mode="json"),
     }

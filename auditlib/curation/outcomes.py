@@ -49,9 +49,9 @@ def outcome_tables(
     -------
     dict of DataFrames
         ``scores``, ``ranks`` (one row per average and model), ``ranking`` (one row per average: correlations, shifts,
-        spread), ``subsets``, ``part_whole``, ``reliability``, ``resolvable``, ``pairs``, ``sources``,
-        ``capabilities``, ``profiles`` (the last two only with capabilities), ``groups`` (only where models are known to
-        be open or closed), ``cost``.
+        spread), ``subsets``, ``part_whole``, ``reliability``, ``resolvable``, ``resolvable_change``, ``pairs``,
+        ``sources``, ``capabilities`` and ``profiles`` (only with capabilities), ``groups`` (only where models are known
+        to be open or closed), ``cost``.
 
     Raises
     ------

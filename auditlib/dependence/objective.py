@@ -24,7 +24,6 @@ BRIDGE_DIFFICULTY = np.array([[-0.3, -1, -1, 0], [0, -1, 1, 0], [0, 1, -1, 0], [
 _BLOCK = 8_192
 #: subjects whose likelihoods are multiplied before one logarithm is taken; bounded logits keep the product finite
 _GROUP = 4
-_PAIRS = np.array(np.triu_indices(5))
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,11 @@ class Problem:
     settings: Settings = field(default_factory=Settings)
 
     @property
+    def aligned(self) -> bool:
+        """Whether the prior's profile enters."""
+        return bool(self.settings.use_align and self.weight.any())
+
+    @property
     def size(self) -> int:
         """Length of the parameter vector: abilities (subjects x 4), slopes (4 x items), difficulties (4 x items)."""
         return 4 * self.subjects + 8 * self.items
@@ -108,7 +112,7 @@ def make_problem(
     weight: NDArray,
     *,
     thresholds: NDArray | None = None,
-    settings: Settings = Settings(),  # noqa: B008  frozen
+    settings: Settings = Settings(),
 ) -> Problem:
     """Lay out responses of shape (subjects, items, 4) and a prior profile with weights, shape (items, 4) and (items,)."""
     m, n, _ = hits.shape
@@ -193,7 +197,7 @@ def _log_total(d: NDArray, block: Block, width: int) -> float:
     return total
 
 
-def _align_terms(
+def align_terms(
     problem: Problem, q: NDArray, cut: slice
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Divergence of the profile from the prior on a block: value, d/dq (4, B), and for the curvature the logits'
@@ -223,7 +227,7 @@ def evaluate(problem: Problem, x: NDArray) -> tuple[float, NDArray[np.float64]]:
     + ability/2 |tau|^2 + bridge/2 (|B_a - B_a0|^2 + |B_b - B_b0|^2) }``, the divergence up to the prior's entropy, with
     alpha, beta what the intercepts and bridges leave of slopes and difficulties, both at their best values.
     """
-    s, m = problem.settings, problem.subjects
+    s, m, aligned = problem.settings, problem.subjects, problem.aligned
     tau, u, v = unpack(problem, x)
     theta, a, b = bounded(problem, x)
     features = np.column_stack([theta, np.ones(m)])
@@ -245,10 +249,11 @@ def evaluate(problem: Problem, x: NDArray) -> tuple[float, NDArray[np.float64]]:
             f += float(np.vdot(block.misses, eta)) + _log_total(p, block, width)
             np.reciprocal(p, out=p)
             r = p - block.hits if block.trials is None else p * block.trials - block.hits
-        if s.use_align:
+        if aligned:
             rise = 1 - np.tile(problem.chance[cut], 4) if s.guess == "chance" else 1.0
             q = p.mean(0)
-            value, dq, _, _ = _align_terms(problem, (q if s.guess != "chance" else 1 - rise * (1 - q)).reshape(4, -1), cut)
+            q = q if s.guess != "chance" else 1 - rise * (1 - q)
+            value, dq, _, _ = align_terms(problem, q.reshape(4, -1), cut)
             f += value
             np.multiply(p, np.subtract(1, p, out=eta), out=eta)
             eta *= dq.ravel() * rise / m

@@ -94,7 +94,7 @@ def probe_probabilities(
     k: ArrayLike,
     groups: ArrayLike | None = None,
     dimensions: int = 64,
-    folds: Folds = Folds(),  # noqa: B008  frozen
+    folds: Folds = Folds(),
 ) -> NDArray[np.float64]:
     """Probability of the key given the options and nothing, the image, the question, or both; shape (items, 4).
 
@@ -103,7 +103,7 @@ def probe_probabilities(
     Raises
     ------
     AuditError
-        Arrays of different lengths, values that are not finite, fewer items than two per fold, a key beyond the options.
+        Arrays of different lengths, values that are not finite, too few items, a key beyond the options.
 
     Notes
     -----

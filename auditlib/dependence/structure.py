@@ -85,7 +85,7 @@ class StructuralPrior:
         names = np.asarray(labels, dtype=object)
         unknown = sorted({str(n) for n in names} - {*LABELS, "", "None", "nan"})
         if unknown:
-            raise AuditError(f"unknown structure label {unknown[0]!r}", mend=f"use {', '.join(LABELS)} or leave it empty")
+            raise AuditError(f"unknown structure label {unknown[0]!r}", mend="use R, V, T, S or leave it empty")
         if not 0.25 < trust < 1:
             raise AuditError(f"trust is {trust:g}", mend="give a probability above 0.25 and below 1")
         profile = np.full((len(names), 4), 0.25)
@@ -138,7 +138,7 @@ class StructuralPrior:
         method: str = "min",
         temperature: float = 1.0,
         dimensions: int = 64,
-        folds: Folds = Folds(),  # noqa: B008  frozen
+        folds: Folds = Folds(),
     ) -> StructuralPrior:
         """A prior from embeddings, by cross-fitted probes; see :mod:`auditlib.dependence.probes`.
 

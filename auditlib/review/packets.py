@@ -130,9 +130,10 @@ def make_packet(
     drawn = [rest[i] for i in rng.permutation(len(rest))[: max(sample, 0)]]
     at = entries.set_index("item", drop=False)
     parts = [at.loc[items].assign(kind=kind, expected="") for items, kind in ((chosen, FLAGGED), (drawn, UNFLAGGED))]
-    table = pd.concat([p.reset_index(drop=True) for p in (*parts, probes) if len(p)], ignore_index=True)
-    if not len(table):
+    filled = [p.reset_index(drop=True) for p in (*parts, probes) if len(p)]
+    if not filled:
         raise AuditError("the packet would be empty", mend="flag items, or ask for a sample")
+    table = pd.concat(filled, ignore_index=True)
     if pictures is not None:
         found = pictures(table["item"].tolist())
         table["picture"] = [found.get(i) for i in table["item"]]

@@ -1,0 +1,232 @@
+"""Fitting: L-BFGS preconditioned by item and subject blocks, Adam as the reference, and the calibration rounds."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from auditlib.dependence.objective import GATES, Problem, align_terms, bounded, evaluate, gate, unpack
+from auditlib.dependence.thresholds import Calibration, calibrate
+from auditlib.threads import single_threaded
+
+_MEMORY = 10
+#: iterations at which the block curvature is taken anew
+_REFRESH = (0, 4, 12)
+#: longest move of one unbounded parameter in one step
+_LONGEST = 2.0
+_PAIRS = np.array(np.triu_indices(5))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A minimum found.
+
+    Attributes
+    ----------
+    x : parameters, see :func:`auditlib.dependence.objective.unpack`. value : objective per item.
+    converged : whether the objective stood still (relative change below the tolerance). iterations, evaluations : of
+        the last round, of all. trace : objective after each iteration of the last round.
+    thresholds : shape (2,), of image and question.
+    """
+
+    x: NDArray[np.float64]
+    value: float
+    converged: bool
+    iterations: int
+    evaluations: int
+    trace: tuple[float, ...]
+    thresholds: NDArray[np.float64]
+
+
+def start(problem: Problem) -> NDArray[np.float64]:
+    """Closed-form start: shrunk empirical logits of each item and condition, taken back through the gates."""
+    m = problem.subjects
+    x = np.zeros(problem.size)
+    tau, u, v = unpack(problem, x)
+    u[:] = -0.7
+    right, drawn = np.zeros((m, 4)), np.zeros((m, 4))
+    item_right, item_drawn = np.zeros((4, problem.items)), np.zeros((4, problem.items))
+    for block in problem.blocks:
+        h = block.hits.reshape(m, 4, -1)
+        t = np.ones_like(h) if block.trials is None else block.trials.reshape(m, 4, -1)
+        right += h.sum(2)
+        drawn += t.sum(2)
+        item_right[:, block.cut], item_drawn[:, block.cut] = h.sum(0), t.sum(0)
+    mean = np.clip(right.sum(0) / np.maximum(drawn.sum(0), 1), 0.03, 0.97)
+    rate = np.where(drawn > 0, right / np.maximum(drawn, 1), mean)
+    tau[:] = np.clip(4 * (rate - rate.mean(0)), -1, 1)
+    logits = logit((item_right + 2 * mean[:, None]) / (item_drawn + 2))
+    back = np.linalg.inv(GATES)
+    centre = -(back @ logit(mean))[:, None]
+    v[:] = centre + np.clip(0.7 * (-(back @ logits) - centre), -2.5, 2.5)
+    return x
+
+
+def curvature(problem: Problem, x: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Inverse Gauss-Newton blocks, of subjects (subjects, 4, 4) and of items (items, 8, 8), per item of the objective."""
+    s, m, aligned = problem.settings, problem.subjects, problem.aligned
+    theta, a, b = bounded(problem, x)
+    features = np.column_stack([theta, np.ones(m)])
+    pairs = (features[:, _PAIRS[0]] * features[:, _PAIRS[1]]).T
+    full = np.empty((5, 5), int)
+    full[_PAIRS[0], _PAIRS[1]] = full[_PAIRS[1], _PAIRS[0]] = np.arange(15)
+    # places of (theta_k theta_l), (theta_k 1), (1 1), and how often their conditions meet
+    places = np.block([[full[:4, :4], np.tile(full[:4, 4:], (1, 4))], [np.tile(full[4:, :4], (4, 1)), full[4:, 4:] * np.ones((4, 4), int)]])
+    gates = np.tile(GATES, (1, 2))
+    signs = np.repeat([1.0, -1.0], 4)
+    slope = a * (1 - a / s.a_max)
+    reach = 1 - (b / s.b_max) ** 2
+    of_items = np.empty((problem.items, 8, 8))
+    of_subjects = np.zeros((m, 16))
+    for block in problem.blocks:
+        cut = block.cut
+        coefficients = gate(a[:, cut], b[:, cut])
+        p = expit(features @ coefficients.reshape(5, -1))
+        w1 = p * (1 - p)
+        w = w1 if block.trials is None else w1 * block.trials
+        totals = (pairs @ w).reshape(15, 4, -1)
+        scale = np.vstack([slope[:, cut], reach[:, cut]]) * signs[:, None]
+        h = np.einsum("ck,cl,klci->ikl", gates, gates, totals[places], optimize=True)
+        h *= scale.T[:, :, None] * scale.T[:, None, :]
+        if aligned:
+            _, _, dq, lw = align_terms(problem, p.mean(0).reshape(4, -1), cut)
+            first = (features.T @ w1).reshape(5, 4, -1) / m
+            jump = GATES.T[:, :, None] * np.concatenate([first[:4], np.repeat(first[4:], 4, 0)]).reshape(2, 4, 4, -1)
+            jac = np.einsum("rci,kci->rki", dq, jump.reshape(8, 4, -1)) * scale
+            h += np.einsum("ri,rki,rli->ikl", lw, jac, jac, optimize=True)
+        of_items[cut] = h
+        cross = coefficients[:4, None] * coefficients[None, :4]
+        of_subjects += w @ cross.reshape(16, -1).T
+    of_items[:, np.arange(8), np.arange(8)] += s.residual
+    turn = 1 - (theta / s.theta_max) ** 2
+    blocks = of_subjects.reshape(m, 4, 4) * turn[:, :, None] * turn[:, None, :]
+    blocks[:, np.arange(4), np.arange(4)] += s.ability
+    return np.linalg.inv(blocks) * problem.items, np.linalg.inv(of_items) * problem.items
+
+
+def _precondition(problem: Problem, blocks: tuple[NDArray, NDArray], g: NDArray) -> NDArray[np.float64]:
+    out = np.empty_like(g)
+    m, n = 4 * problem.subjects, problem.items
+    out[:m] = (blocks[0] @ g[:m].reshape(-1, 4, 1)).ravel()
+    out[m:] = np.einsum("ikl,li->ki", blocks[1], g[m:].reshape(8, n)).ravel()
+    return out
+
+
+def _direction(problem: Problem, g: NDArray, memory: deque, blocks: tuple[NDArray, NDArray]) -> NDArray[np.float64]:
+    """Two-loop recursion of L-BFGS (Nocedal 1980) on the block-diagonal inverse curvature."""
+    d = -g
+    marks = []
+    for step, change, rho in reversed(memory):
+        mark = rho * np.vdot(step, d)
+        d -= mark * change
+        marks.append(mark)
+    d = _precondition(problem, blocks, d)
+    for (step, change, rho), mark in zip(memory, reversed(marks)):
+        d += (mark - rho * np.vdot(change, d)) * step
+    return d
+
+
+def minimise(
+    problem: Problem, x: NDArray | None = None, *, iterations: int = 60, tolerance: float = 1e-6
+) -> Fit:
+    """L-BFGS from ``x`` (a closed-form start by default), its first metric the inverse of the block curvature."""
+    x = start(problem) if x is None else np.array(x, float)
+    f, g = evaluate(problem, x)
+    memory: deque = deque(maxlen=_MEMORY)
+    trace, evaluations, still, step = [f], 1, 0, 0
+    blocks = None
+    while step < iterations and still < 2:
+        if step in _REFRESH or blocks is None:
+            blocks = curvature(problem, x)
+        d = _direction(problem, g, memory, blocks)
+        np.clip(d, -_LONGEST, _LONGEST, out=d)
+        fall = float(np.vdot(g, d))
+        if fall >= 0:
+            memory.clear()
+            d = np.clip(_precondition(problem, blocks, -g), -_LONGEST, _LONGEST)
+            fall = float(np.vdot(g, d))
+        size = 1.0
+        while True:
+            move = size * d
+            trial = x + move
+            value, slope = evaluate(problem, trial)
+            evaluations += 1
+            if value <= f + 1e-4 * size * fall or size < 1e-6:
+                break
+            # the least of the parabola through both values and the slope, kept off either end
+            size *= float(np.clip(-0.5 * size * fall / (value - f - size * fall), 0.1, 0.5))
+        step += 1
+        if value > f:
+            break
+        change = slope - g
+        bend = float(np.vdot(move, change))
+        if bend > 1e-12 * float(np.vdot(change, change)):
+            memory.append((move, change, 1 / bend))
+        still = still + 1 if f - value < tolerance * max(1.0, abs(f)) else 0
+        x, f, g = trial, value, slope
+        trace.append(f)
+    return Fit(x, f, still >= 2, step, evaluations, tuple(trace), problem.thresholds)
+
+
+def adam(problem: Problem, x: NDArray | None = None, *, epochs: int = 300, rate: float = 0.05) -> Fit:
+    """The reference optimiser: Adam (Kingma and Ba 2015) with a fixed rate."""
+    x = start(problem) if x is None else np.array(x, float)
+    first, second = np.zeros_like(x), np.zeros_like(x)
+    trace = []
+    for t in range(1, epochs + 1):
+        f, g = evaluate(problem, x)
+        trace.append(f)
+        first += 0.1 * (g - first)
+        second += 0.001 * (g * g - second)
+        x = x - rate * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
+    f, _ = evaluate(problem, x)
+    return Fit(x, f, False, epochs, epochs + 1, tuple([*trace, f]), problem.thresholds)
+
+
+def predicted(problem: Problem, x: NDArray) -> NDArray[np.float64]:
+    """Accuracy of the pool that the model expects, mean over subjects; shape (items, 4)."""
+    theta, a, b = bounded(problem, x)
+    features = np.column_stack([theta, np.ones(problem.subjects)])
+    out = np.empty((4, problem.items))
+    for block in problem.blocks:
+        p = expit(features @ gate(a[:, block.cut], b[:, block.cut]).reshape(5, -1))
+        out[:, block.cut] = p.mean(0).reshape(4, -1)
+    if problem.settings.guess == "chance":
+        out = problem.chance + (1 - problem.chance) * out
+    return out.T
+
+
+def fit(
+    problem: Problem,
+    x: NDArray | None = None,
+    *,
+    rounds: int = 3,
+    iterations: int = 60,
+    tolerance: float = 1e-6,
+    calibration: Calibration = Calibration(),
+    optimiser: str = "lbfgs",
+) -> tuple[Problem, Fit]:
+    """Alternate between the response fit and the thresholds of sufficiency; returns the last problem and its fit.
+
+    Without a prior in the objective there is nothing to calibrate with, and one round is run.
+    """
+    if optimiser not in ("lbfgs", "adam"):
+        raise ValueError(f"optimiser {optimiser!r} is neither lbfgs nor adam")
+    rounds = rounds if problem.aligned else 1
+    evaluations = 0
+    with single_threaded():
+        for turn in range(rounds):
+            if optimiser == "lbfgs":
+                found = minimise(problem, x, iterations=iterations, tolerance=tolerance)
+            else:
+                found = adam(problem, x)
+            x, evaluations = found.x, evaluations + found.evaluations
+            if turn < rounds - 1:
+                at = calibrate(predicted(problem, x), problem.chance, problem.target.T, problem.weight, calibration,
+                               before=problem.thresholds, delta=problem.settings.delta)  # fmt: skip
+                problem = replace(problem, thresholds=at)
+    return problem, replace(found, evaluations=evaluations)
