@@ -1,6 +1,7 @@
 # make audit    runs the pools of params/ and prints where the report is
 # make test     runs the whole test suite
 # make test-vllm  runs TinySee's models in the real vLLM, which it installs in .venv-vllm first (3.5 GB, minutes)
+# make test-vlmeval  runs the bridge with the packaged VLMEvalKit, which it installs in .venv-vlmeval first (6.5 GB)
 # make fuzz     throws damaged files and odd replies at the readers for ten minutes
 # make bench    measures speed and memory as ratios within one run
 # make audit and make test create .venv from requirements.lock when it is not there yet.
@@ -10,11 +11,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 VLLM_VENV ?= .venv-vllm
+VLMEVAL_VENV ?= .venv-vlmeval
 RUN ?=
 # test files at a time
 WORKERS ?= 2
 
-.PHONY: audit test test-vllm lab bench fuzz lint lock
+.PHONY: audit test test-vllm test-vlmeval lab bench fuzz lint lock
 
 audit: $(READY)
 	$(BIN)/python -m auditlib run params/*.yaml $(RUN)
@@ -24,6 +26,10 @@ test: $(READY)
 
 test-vllm: $(VLLM_VENV)/.ready
 	$(VLLM_VENV)/bin/python -m pytest -p no:cacheprovider -rs tests/vllm $(RUN)
+
+test-vlmeval: $(READY) $(VLMEVAL_VENV)/.ready
+	AUDITLIB_VLMEVAL_PYTHON=$(abspath $(VLMEVAL_VENV))/bin/python \
+	  $(BIN)/python -m pytest -p no:cacheprovider -rs tests/vlmevalkit $(RUN)
 
 lab: $(READY)
 	$(BIN)/jupyter lab --notebook-dir=. notebooks
@@ -55,4 +61,10 @@ $(READY): requirements.lock pyproject.toml
 $(VLLM_VENV)/.ready: tests/vllm/install.py pyproject.toml
 	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/python tests/vllm/install.py
+	touch $@
+
+# So has VLMEvalKit, which asks for torch and some 70 packages more.
+$(VLMEVAL_VENV)/.ready: pyproject.toml
+	test -x $(VLMEVAL_VENV)/bin/python || $(PYTHON) -m venv $(VLMEVAL_VENV)
+	$(VLMEVAL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[vlmeval]'
 	touch $@

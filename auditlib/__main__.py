@@ -1,4 +1,4 @@
-"""The command: audit, init, check, run, status, export."""
+"""The command: audit, init, check, run, status, export, batch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from auditlib import batching
 from auditlib.errors import AuditError
 
 EPILOG = "Exit codes: 0 all well, 1 a notebook failed, 2 a mistake in the arguments, params or files."
@@ -81,6 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder of the files")
     export.add_argument("--outputs", type=Path)
     export.set_defaults(do=_export)
+
+    batching.add_commands(commands)
     return parser
 
 

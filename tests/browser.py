@@ -85,7 +85,13 @@ class Page:
         return found["result"].get("value")
 
     def wait(self, expression: str, seconds: float = 90) -> None:
-        until(lambda: self.value(expression), expression, seconds)
+        until(lambda: self._settled(expression), expression, seconds)
+
+    def _settled(self, expression: str) -> Any:
+        try:
+            return self.value(expression)
+        except AssertionError:  # the page is on its way to another
+            return False
 
     def press(self, key: str) -> None:
         code = KEYS.get(key, ord(key.upper()) if len(key) == 1 else 0)

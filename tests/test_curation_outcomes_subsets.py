@@ -69,13 +69,13 @@ def test_band_statistics_by_loops(world, rng):
 
 def test_a_random_set_lies_inside_its_band():
     rng = np.random.default_rng(11)
-    rate, source = rasch(rng, 300, 12, spread=0.3) / 8, np.repeat(["p", "q"], 150)
+    rate, source = rasch(rng, 150, 6, spread=0.3) / 8, np.repeat(["p", "q"], 75)
     outside = 0
-    for _ in range(40):
-        kept = same_mix(source, np.arange(300) % 3 == 0, 1, rng)[0]
-        row = random_subset_band(rate, source, kept, rng=rng, draws=100).table.set_index("statistic").loc["mean"]
+    for _ in range(30):
+        kept = same_mix(source, np.arange(150) % 3 == 0, 1, rng)[0]
+        row = random_subset_band(rate, source, kept, rng=rng, draws=60).table.set_index("statistic").loc["mean"]
         outside += not row["low"] <= row["observed"] <= row["high"]
-    # P(>= 9 of 40 | 6%) is below 0.1%
+    # P(>= 9 of 30 | 8%) is below 0.1%
     assert outside < 9
 
 

@@ -164,8 +164,8 @@ def test_unfit_costs_are_refused(more, says):
 
 def test_all_tables_agree_and_repeat(rng):
     hits = rasch(rng, 120, 6)
-    pool = pool_of(hits, source=np.repeat(list("abc"), 40), capability=np.tile(["x", "y"], 60),
-                   models={"open": [False, False, True, True, True, True], "params_b": [None, None, 70, 70, 7, 7]})  # fmt: skip
+    about = {"open": [False, False, True, True, True, True], "params_b": [None, None, 70, 70, 7, 7]}
+    pool = pool_of(hits, source=np.repeat(list("abc"), 40), capability=np.tile(["x", "y"], 60), models=about)
     kept = hits.mean(axis=1) < 6
     tables = outcome_tables(pool, kept, seed=3, subsets=20, splits=20)
     ranking = tables["ranking"].set_index("average")

@@ -146,9 +146,8 @@ def test_page_on_its_own(page, downloads, tmp_path):
         assert f"{[1, 0, 1][i] if i < 3 else i - 1} decided" in page.value(place)
     page.value("window.stale = true")
     page.call("Page.reload")
-    page.wait(
-        f"window.stale === undefined && document.readyState === 'complete' && ({place}).includes('{len(order) - 1} decided')"
-    )
+    page.wait("window.stale === undefined && document.readyState === 'complete'")
+    page.wait(f"({place}).includes('{len(order) - 1} decided')")
     page.value("document.getElementById('note').focus()")
     page.call("Input.insertText", text='=1+1, "quoted"')
     page.value("document.getElementById('save').click()")

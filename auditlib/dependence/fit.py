@@ -75,7 +75,12 @@ def curvature(problem: Problem, x: NDArray) -> tuple[NDArray[np.float64], NDArra
     full = np.empty((5, 5), int)
     full[_PAIRS[0], _PAIRS[1]] = full[_PAIRS[1], _PAIRS[0]] = np.arange(15)
     # places of (theta_k theta_l), (theta_k 1), (1 1), and how often their conditions meet
-    places = np.block([[full[:4, :4], np.tile(full[:4, 4:], (1, 4))], [np.tile(full[4:, :4], (4, 1)), full[4:, 4:] * np.ones((4, 4), int)]])
+    places = np.block(
+        [
+            [full[:4, :4], np.tile(full[:4, 4:], (1, 4))],
+            [np.tile(full[4:, :4], (4, 1)), full[4:, 4:] * np.ones((4, 4), int)],
+        ]
+    )
     gates = np.tile(GATES, (1, 2))
     signs = np.repeat([1.0, -1.0], 4)
     slope = a * (1 - a / s.a_max)
@@ -130,9 +135,7 @@ def _direction(problem: Problem, g: NDArray, memory: deque, blocks: tuple[NDArra
     return d
 
 
-def minimise(
-    problem: Problem, x: NDArray | None = None, *, iterations: int = 60, tolerance: float = 1e-6
-) -> Fit:
+def minimise(problem: Problem, x: NDArray | None = None, *, iterations: int = 60, tolerance: float = 1e-6) -> Fit:
     """L-BFGS from ``x`` (a closed-form start by default), its first metric the inverse of the block curvature."""
     x = start(problem) if x is None else np.array(x, float)
     f, g = evaluate(problem, x)

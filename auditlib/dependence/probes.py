@@ -10,6 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 
 from auditlib.errors import AuditError
+from auditlib.threads import single_threaded
 
 
 @dataclass(frozen=True)
@@ -125,16 +126,23 @@ def probe_probabilities(
         raise AuditError("a key lies beyond the item's options", mend="give the place of the right option, from 0")
     if len(o) < 2 * folds.count:
         raise AuditError(f"{len(o)} items are too few for {folds.count} folds", mend="use fewer folds or another prior")
-    v, t, o = _shared_space(v, t, o, dimensions)
+    fold = _fold_of(None if groups is None else np.asarray(groups), len(o), folds)
+    with single_threaded():
+        return _out_of_fold(*_shared_space(v, t, o, dimensions), place, shown, fold, folds.ridge)
+
+
+def _out_of_fold(
+    v: NDArray, t: NDArray, o: NDArray, place: NDArray, shown: NDArray, fold: NDArray, ridge: float
+) -> NDArray[np.float64]:
+    """Tempered probability of the key under each condition, from probes fitted without the item's fold."""
     image, question, both = v[:, None] * o, t[:, None] * o, (v * t)[:, None] * o
     views = ([o], [o, image], [o, question], [o, image, question, both])
-    fold = _fold_of(None if groups is None else np.asarray(groups), len(o), folds)
     out = np.empty((len(o), 4))
     for c, parts in enumerate(views):
         x = np.concatenate(parts, axis=2) / np.sqrt(len(parts))
         score = np.empty(shown.shape)
         for f in np.unique(fold):
             test = fold == f
-            score[test] = x[test] @ _conditional_logit(x[~test], place[~test], shown[~test], folds.ridge)
+            score[test] = x[test] @ _conditional_logit(x[~test], place[~test], shown[~test], ridge)
         out[:, c] = _tempered(score, place, shown)
     return out

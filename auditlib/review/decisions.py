@@ -159,7 +159,7 @@ def _unlike(what: str, given: str, known: list[str]) -> str:
     """Words for a name that is none of the known ones."""
     if not given:
         return f"no {what}"
-    near = difflib.get_close_matches(given.casefold(), [k.casefold() for k in known], n=1, cutoff=0.75)
+    near = difflib.get_close_matches(given.casefold(), [k.casefold() for k in known], n=1, cutoff=0.6)
     like = next((k for k in known if near and k.casefold() == near[0]), None)
     hint = f" (meant {like!r}?)" if like else f" (known: {', '.join(known)})" if len(known) <= 12 else ""
     return f"unknown {what} {given[:60]!r}{hint}"

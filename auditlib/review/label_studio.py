@@ -48,9 +48,8 @@ def config(task: Task) -> str:
     lines.append(f'  <Choices name="label" toName="{fields[0]}" choice="single" required="true">')
     for i, label in enumerate(task.labels, 1):
         hint = f" hint={quoteattr(label.help)}" if label.help else ""
-        lines.append(
-            f'    <Choice value="{label.value}" html={quoteattr(xml_escape(label.words))} hotkey="{i}"{hint}/>'
-        )
+        name = f'value={quoteattr(label.words)} alias="{label.value}"'
+        lines.append(f'    <Choice {name} hotkey="{i}"{hint}/>')
     lines += ["  </Choices>", f'  <TextArea name="note" toName="{fields[0]}" rows="2"/>', "</View>"]
     return "\n".join(lines) + "\n"
 

@@ -85,14 +85,14 @@ class Task:
         Raises
         ------
         AuditError
-            No label or view, more labels than number keys, a name twice or not in lower case, an unknown outcome, a
+            No label or view, more labels than number keys, a name taken or not in lower case, an unknown outcome, a
             number of readers that does not fit the rule.
         """
         for what, names, most in (("label", self.values, MOST_LABELS), ("view", [v.name for v in self.views], 26)):
             if not 0 < len(names) <= most:
                 raise AuditError(f"task {self.name!r} has {len(names)} {what}s", mend=f"give 1 to {most}")
-            if bad := [n for n in names if not _NAME.fullmatch(n) or list(names).count(n) > 1]:
-                raise AuditError(f"task {self.name!r}: {what} {bad[0]!r} stands twice or is no plain name",
+            if bad := [n for n in names if not _NAME.fullmatch(n) or list(names).count(n) > 1 or n == "item"]:
+                raise AuditError(f"task {self.name!r}: {what} {bad[0]!r} is taken or no plain name",
                                  mend="use lower-case letters, digits and underscores, each name once")  # fmt: skip
         if bad := [x for x in self.labels if x.outcome not in OUTCOMES[:3]]:
             raise AuditError(f"task {self.name!r}: label {bad[0].value!r} has outcome {bad[0].outcome!r}",
@@ -129,7 +129,7 @@ CURATION = Task(
         Label("no_issue", "No issue", REJECTED, "one right answer, and the key is it"),
         Label("cannot_tell", "Cannot tell", CANNOT_TELL, "it needs knowledge that you do not have"),
     ),
-    views=(View("item", ("question", "options", "key")),),
+    views=(View("whole", ("question", "options", "key")),),
 )
 
 _SUFFICIENT = (

@@ -89,6 +89,10 @@ def _settled(second: np.ndarray, defect: np.ndarray, confirmed: np.ndarray, unre
         for j in range(5):
             many = ((second == c) & ~unread).sum(axis=1) >= 3
             second[(defect > 0) & many & ~((defect == c) & confirmed) & (second[:, j] == c), j] = 0
+    # a defect that is to be missed has no three votes for defects of any kind either: people would read it
+    for j in range(5):
+        many = ((second > 0) & ~unread).sum(axis=1) >= 3
+        second[(defect > 0) & ~confirmed & many & (second[:, j] > 0), j] = 0
     return second
 
 

@@ -196,7 +196,7 @@ def test_results_lie_beside_the_full_ones(runs):
 def test_the_audit_reads_both_runs(runs, table, tmp_path):
     out, _, _ = runs
     (tmp_path / "mini.yaml").write_text(
-        f"pool: mini\nbenchmark: Mini\ndata:\n  folder: {out}\n  dataset: {table}\njudge: exact\n"
+        f"pool: mini\nbenchmark: Mini\ndata:\n  folder: {out}\n  dataset: {table}\njudge: exact_matching\n"
     )
     params = load_params(tmp_path / "mini.yaml")
     pool = read_pool(params, outputs=tmp_path / "outputs")
