@@ -243,7 +243,8 @@ def table(audit: Any, name: str) -> HTML:
         frame = this.build(subject)
     except Lacking as why:
         return HTML(f"<p><b>{escape(this.title)}</b>: not made, {escape(str(why))}.</p>")
-    rows = table_formats.html_rows(this.columns, table_formats.cells(frame, this.columns))
+    columns = this.columns_of(frame)
+    rows = table_formats.html_rows(columns, table_formats.cells(frame, columns))
     for side, word in (("l", "left"), ("r", "right")):  # foreign text holds no bare quote, so only attributes match
         rows = rows.replace(f'class="{side}"', f'style="text-align:{word}"')
     caption = f"<caption style='text-align:left'>{escape(this.title)}</caption>"

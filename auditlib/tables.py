@@ -22,13 +22,20 @@ FORMATS = ("csv", "md", "tex", "html")
 
 @dataclass(frozen=True)
 class Table:
-    """One table: ``build`` gives the numbers, ``columns`` say how they are printed."""
+    """One table: ``build`` gives the numbers, ``columns`` say how they are printed.
+
+    ``columns`` is a function of the frame where a pool's own categories are columns.
+    """
 
     name: str
     title: str
     build: Callable[[Any], pd.DataFrame]
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...] | Callable[[pd.DataFrame], tuple[Column, ...]]
     note: str = ""
+
+    def columns_of(self, frame: pd.DataFrame) -> tuple[Column, ...]:
+        """The columns of one frame that ``build`` made."""
+        return self.columns(frame) if callable(self.columns) else self.columns
 
 
 def _range(label: str, low: str, high: str, kind: str = "pct") -> Column:
@@ -182,12 +189,13 @@ def save_tables(audit: Any, paths: RunPaths, names: Sequence[str] | None = None)
 
 def formats_of(table: Table, frame: pd.DataFrame) -> dict[str, str]:
     """One table as text in each format."""
-    shown = table_formats.cells(frame, table.columns)
+    columns = table.columns_of(frame)
+    shown = table_formats.cells(frame, columns)
     return {
         "csv": table_formats.csv(frame),
-        "md": table_formats.markdown(table.title, table.columns, shown, table.note),
-        "tex": table_formats.latex(table.name, table.title, table.columns, shown, table.note),
-        "html": table_formats.html(table.title, table.columns, shown, table.note),
+        "md": table_formats.markdown(table.title, columns, shown, table.note),
+        "tex": table_formats.latex(table.name, table.title, columns, shown, table.note),
+        "html": table_formats.html(table.title, columns, shown, table.note),
     }
 
 

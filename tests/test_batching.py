@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from pathlib import Path
@@ -10,23 +11,27 @@ import pytest
 from fault_server import FaultServer, completion
 
 from auditlib.__main__ import main
+from auditlib.inference.canary import solid
 from auditlib.inference.stage import ask, plan_run
 from auditlib.inference.store import Store
 from auditlib.params import load_params
 from auditlib.paths import RunPaths
 
+#: three items, each with and without its picture
 N = 6
 
 
 @pytest.fixture
 def params(tmp_path) -> Path:
-    rows = ["index\tquestion\tA\tB\tanswer\tcategory"]
-    rows += [f"{i}\tquestion {i}\tred\tblue\tA\tcolour" for i in range(N)]
+    rows = ["index\timage\tquestion\tA\tB\tanswer\tcategory"]
+    for i in range(N // 2):
+        image = base64.b64encode(solid((i, 0, 0)).load()).decode()
+        rows.append(f"{i}\t{image}\tquestion {i}\tred\tblue\tA\tcolour")
     (tmp_path / "Toy.tsv").write_text("\n".join(rows) + "\n")
     file = tmp_path / "toy.yaml"
     file.write_text(
         "pool: toy\nbenchmark: Toy\ndata:\n  dataset: Toy.tsv\ninference:\n  base_url: http://127.0.0.1:9/v1\n"
-        "  models:\n    - {name: m, served_as: lab/m-1}\n  conditions: [blind]\n"
+        "  models:\n    - {name: m, served_as: lab/m-1}\n  conditions: [full, blind]\n"
     )
     return file
 

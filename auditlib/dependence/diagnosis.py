@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from auditlib.dependence.fit import Fit, fit, predicted
 from auditlib.dependence.latent_class import LatentClass, fit_latent_class
-from auditlib.dependence.objective import Problem, Settings, bounded, make_problem
+from auditlib.dependence.objective import SETTINGS, Problem, Settings, bounded, make_problem
 from auditlib.dependence.profile import LABELS, relative_profile, solvability
 from auditlib.dependence.structure import StructuralPrior
 from auditlib.dependence.tensor import ResponseTensor
-from auditlib.dependence.thresholds import Calibration
+from auditlib.dependence.thresholds import CALIBRATION, Calibration
 from auditlib.errors import AuditError
 
 METHODS = ("stacked", "response-model", "latent-class")
-#: most of the latent class in a stacked profile, and the number of subjects at which it gets half of that
-BLEND, HALF_AT = 0.5, 8.0
+#: most of the latent class in a stacked profile, and the number of subjects from which it has a share at all
+BLEND, NONE_UP_TO = 0.45, 4.0
 
 
 @dataclass(frozen=True)
@@ -83,19 +83,19 @@ class Diagnosis:
 
 def blend_share(subjects: float) -> float:
     """Share of the latent class in a stacked profile: it grows with the pool, whose few logits must be learned."""
-    return BLEND * subjects / (subjects + HALF_AT)
+    return BLEND * max(0.0, 1 - NONE_UP_TO / max(subjects, 1.0))
 
 
 def diagnose(
     responses: ResponseTensor,
     prior: StructuralPrior | None = None,
     *,
-    settings: Settings = Settings(),
+    settings: Settings = SETTINGS,
     method: str = "stacked",
     rounds: int = 3,
     iterations: int = 60,
     optimiser: str = "lbfgs",
-    calibration: Calibration = Calibration(),
+    calibration: Calibration = CALIBRATION,
     blend: float | None = None,
     compare: bool = True,
     start: NDArray[np.float64] | None = None,
@@ -164,7 +164,7 @@ def diagnose(
 
 
 def standardised(problem: Problem, x: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Abilities of mean 0 and variance 1 per coordinate, and slopes and intercepts (items, 4) with the change taken up."""
+    """Abilities of mean 0 and variance 1 per coordinate, and slopes and intercepts (items, 4) to match."""
     theta, a, b = bounded(problem, x)
     mean, sd = theta.mean(0), theta.std(0)
     sd = np.where(sd > 1e-9, sd, 1.0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from auditlib.dependence.objective import GATES, Problem, align_terms, bounded, evaluate, gate, unpack
-from auditlib.dependence.thresholds import Calibration, calibrate
+from auditlib.dependence.thresholds import CALIBRATION, Calibration, calibrate
 from auditlib.threads import single_threaded
 
 _MEMORY = 10
@@ -67,7 +67,7 @@ def start(problem: Problem) -> NDArray[np.float64]:
 
 
 def curvature(problem: Problem, x: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Inverse Gauss-Newton blocks, of subjects (subjects, 4, 4) and of items (items, 8, 8), per item of the objective."""
+    """Inverse Gauss-Newton blocks, of subjects (subjects, 4, 4) and of items (items, 8, 8), for the mean."""
     s, m, aligned = problem.settings, problem.subjects, problem.aligned
     theta, a, b = bounded(problem, x)
     features = np.column_stack([theta, np.ones(m)])
@@ -187,7 +187,7 @@ def adam(problem: Problem, x: NDArray | None = None, *, epochs: int = 300, rate:
         second += 0.001 * (g * g - second)
         x = x - rate * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
     f, _ = evaluate(problem, x)
-    return Fit(x, f, False, epochs, epochs + 1, tuple([*trace, f]), problem.thresholds)
+    return Fit(x, f, False, epochs, epochs + 1, (*trace, f), problem.thresholds)
 
 
 def predicted(problem: Problem, x: NDArray) -> NDArray[np.float64]:
@@ -210,7 +210,7 @@ def fit(
     rounds: int = 3,
     iterations: int = 60,
     tolerance: float = 1e-6,
-    calibration: Calibration = Calibration(),
+    calibration: Calibration = CALIBRATION,
     optimiser: str = "lbfgs",
 ) -> tuple[Problem, Fit]:
     """Alternate between the response fit and the thresholds of sufficiency; returns the last problem and its fit.

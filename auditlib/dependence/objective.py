@@ -7,7 +7,7 @@ regression that is solved exactly inside each evaluation, so only abilities and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,10 @@ class Settings:
     guess: str = "logistic"
 
 
+#: the defaults
+SETTINGS = Settings()
+
+
 @dataclass(frozen=True)
 class Block:
     """Responses to a run of items: ``hits``, ``misses`` and ``trials`` of shape (subjects, 4 * items in it).
@@ -91,7 +95,7 @@ class Problem:
     weight: NDArray[np.float64]
     target: NDArray[np.float64]
     thresholds: NDArray[np.float64]
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = SETTINGS
 
     @property
     def aligned(self) -> bool:
@@ -112,9 +116,9 @@ def make_problem(
     weight: NDArray,
     *,
     thresholds: NDArray | None = None,
-    settings: Settings = Settings(),
+    settings: Settings = SETTINGS,
 ) -> Problem:
-    """Lay out responses of shape (subjects, items, 4) and a prior profile with weights, shape (items, 4) and (items,)."""
+    """Lay out responses (subjects, items, 4), and a prior profile (items, 4) with weights (items,)."""
     m, n, _ = hits.shape
     informed = bool((weight > 0).any())
     w = np.asarray(weight, float) if settings.use_confidence else np.full(n, float(informed))

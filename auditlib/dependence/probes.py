@@ -22,6 +22,10 @@ class Folds:
     seed: int = 0
 
 
+#: the defaults
+FOLDS = Folds()
+
+
 def whiten(x: ArrayLike, dimensions: int) -> NDArray[np.float64]:
     """Rows projected on their leading principal axes, each of variance 1; shape (n, at most ``dimensions``).
 
@@ -31,7 +35,7 @@ def whiten(x: ArrayLike, dimensions: int) -> NDArray[np.float64]:
     z = np.asarray(x, float)
     z = z - z.mean(0)
     if z.shape[1] > dimensions:
-        values, axes = np.linalg.eigh(z.T @ z / len(z))
+        axes = np.linalg.eigh(z.T @ z)[1]
         z = z @ axes[:, ::-1][:, :dimensions]
     return z / np.maximum(z.std(0), 1e-9)
 
@@ -95,7 +99,7 @@ def probe_probabilities(
     k: ArrayLike,
     groups: ArrayLike | None = None,
     dimensions: int = 64,
-    folds: Folds = Folds(),
+    folds: Folds = FOLDS,
 ) -> NDArray[np.float64]:
     """Probability of the key given the options and nothing, the image, the question, or both; shape (items, 4).
 

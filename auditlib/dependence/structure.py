@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from auditlib.dependence.pid import decompose, surprisal
-from auditlib.dependence.probes import Folds, probe_probabilities, whiten
+from auditlib.dependence.probes import FOLDS, Folds, probe_probabilities, whiten
 from auditlib.dependence.profile import LABELS
 from auditlib.errors import AuditError
 
@@ -138,7 +138,7 @@ class StructuralPrior:
         method: str = "min",
         temperature: float = 1.0,
         dimensions: int = 64,
-        folds: Folds = Folds(),
+        folds: Folds = FOLDS,
     ) -> StructuralPrior:
         """A prior from embeddings, by cross-fitted probes; see :mod:`auditlib.dependence.probes`.
 

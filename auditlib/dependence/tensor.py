@@ -111,8 +111,9 @@ class ResponseTensor:
             raise AuditError(f"{m} subject answered", mend="give the runs of at least two models, better four or more")
         unknown = ~(sizes >= 2)
         if unknown.any():
+            first = item_names[int(unknown.argmax())]
             raise AuditError(
-                f"the number of options is unknown for {int(unknown.sum())} items, first {item_names[int(unknown.argmax())]}",
+                f"the number of options is unknown for {int(unknown.sum())} items, first {first}",
                 mend="give k of at least 2 for every item, or leave items without options out",
             )
         asked = (t > 0).any(axis=1)
@@ -120,8 +121,8 @@ class ResponseTensor:
         if missing:
             raise AuditError(
                 f"no subject was asked under {', '.join(missing)}",
-                mend="run all four conditions (none, image_only, blind, full); two conditions cannot tell what an image "
-                "alone or the options alone give",
+                mend="run all four conditions (none, image_only, blind, full): what the image alone or the options "
+                "alone give cannot be told from the others",
             )
         if not asked.all(axis=1).any():
             raise AuditError("no subject was asked under all four conditions", mend="run all four for at least one")
@@ -188,8 +189,8 @@ class ResponseTensor:
         missing = [c for c in CONDITIONS if c not in scored.hits]
         if missing:
             raise AuditError(
-                f"pool {pool.name} has no run under {', '.join(missing)}: what an image alone or the options alone give "
-                "cannot be told from the others",
+                f"pool {pool.name} has no run under {', '.join(missing)}: what an image alone or the options alone "
+                "give cannot be told from the others",
                 mend="run the missing conditions with the blind-run stage",
             )
         hits = np.stack([scored.hits[c].T for c in CONDITIONS], axis=2).astype(float)

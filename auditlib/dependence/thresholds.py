@@ -22,12 +22,16 @@ class Calibration:
     slope: float = 0.2
 
 
+#: the defaults
+CALIBRATION = Calibration()
+
+
 def calibrate(
     q: ArrayLike,
     chance: ArrayLike,
     target: ArrayLike,
     weight: ArrayLike,
-    calibration: Calibration = Calibration(),
+    calibration: Calibration = CALIBRATION,
     *,
     before: ArrayLike = (0.5, 0.5),
     delta: float = DELTA,

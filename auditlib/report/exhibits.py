@@ -98,7 +98,7 @@ def made(built: Mapping[str, pd.DataFrame | str], name: str) -> Block | None:
         return None
     if name == "disagreement" and alike(built):
         return p("Judge and parser score every reply of every model alike.")
-    return block_of(name, t.title, frame, t.columns, t.note)
+    return block_of(name, t.title, frame, t.columns_of(frame), t.note)
 
 
 def alike(built: Mapping[str, pd.DataFrame | str]) -> bool:

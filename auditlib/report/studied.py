@@ -31,5 +31,5 @@ def _tables(study: Study, result: Result) -> list[Block]:
         except Lacking:  # the words say what the study lacks
             continue
         if len(frame):
-            blocks.append(block_of(t.name, t.title, frame, t.columns, t.note))
+            blocks.append(block_of(t.name, t.title, frame, t.columns_of(frame), t.note))
     return blocks

@@ -1,6 +1,7 @@
 """Defects planted in a pool on purpose: wrong keys, two defensible answers, right answers that the scorer loses.
 
-Draws are moved as the defect would move them, so that the truth is known and nothing else of the pool changes.
+Draws are moved as the defect would move them, so that the truth is known and nothing else of the pool changes. Pools
+of answer counts go through :func:`plant`; arrays of answers, and worlds made of them, through the functions below it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditlib.curation.data import NO_ANSWER, Answers, CurationPool, Draws
 from auditlib.errors import AuditError
 from auditlib.seeds import generator
+from auditlib.synth.worlds import OPEN_ANSWERS, World
 
 DEFECTS = ("key_error", "ambiguous", "scorer_risk")
 #: key of an open item that no answer equals
@@ -171,3 +173,128 @@ def _counted(draws: Draws, answers: Answers, changed: np.ndarray) -> Draws:
     where = changed[:, None]
     return Draws(np.where(where, hits, draws.hits).astype(draws.hits.dtype), draws.trials,
                  np.where(where, silent, draws.abstained).astype(draws.abstained.dtype), draws.unit)  # fmt: skip
+
+
+def flip_keys(key: ArrayLike, k: ArrayLike, where: ArrayLike, rng: np.random.Generator, to: ArrayLike | None = None
+              ) -> NDArray:  # fmt: skip
+    """Keys with those of ``where`` items replaced by another option.
+
+    Parameters
+    ----------
+    key, k : int arrays, shape (items,)
+        Key codes and options shown.
+    where : int array
+        Positions of the items to spoil; an item with one option stays.
+    to : int array, shape (items,), optional
+        The option that becomes the key (the pool's commonest wrong one, say); negative, or the key itself, = any other.
+    """
+    out, places = np.array(key), np.asarray(where, np.intp)
+    size = np.asarray(k, np.int64)[places]
+    old = out[places].astype(np.int64)
+    step = 1 + np.floor(rng.random(len(places)) * np.maximum(size - 1, 1)).astype(np.int64)
+    new = np.where(size > 1, (old + step) % np.maximum(size, 1), old)
+    if to is not None:
+        wanted = np.asarray(to, np.int64)[places]
+        new = np.where((wanted >= 0) & (wanted < size) & (wanted != old), wanted, new)
+    out[places] = new
+    return out
+
+
+def shift_keys(key: ArrayLike, start: int, stop: int, lag: int = 1) -> NDArray:
+    """Keys of the rows ``start`` to ``stop`` moved down by ``lag`` rows inside that stretch, the last to its top."""
+    out = np.array(key)
+    out[start:stop] = np.roll(out[start:stop], lag)
+    return out
+
+
+def shuffle_keys(key: ArrayLike, where: ArrayLike, rng: np.random.Generator) -> NDArray:
+    """Keys of some items dealt anew among these items."""
+    out, places = np.array(key), np.asarray(where, np.intp)
+    out[places] = out[rng.permutation(places)]
+    return out
+
+
+def swap_runs(full: ArrayLike, blind: ArrayLike, where: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Answers of some items with and without the image exchanged, as when two runs are mixed up."""
+    a, b, places = np.array(full), np.array(blind), np.asarray(where, np.intp)
+    a[places], b[places] = b[places], np.asarray(full)[places]
+    return a, b
+
+
+def second_answers(answers: ArrayLike, key: ArrayLike, k: ArrayLike, where: ArrayLike, rng: np.random.Generator,
+                   share: tuple[float, float] = _SPLIT) -> NDArray:  # fmt: skip
+    """Answers in which a part of those equal to the key give one other option of the item instead.
+
+    The other option is drawn for each item: a second defensible answer, or the key's twin among the options. The part
+    is uniform between the two ends of ``share``.
+    """
+    out, places = np.array(answers), np.asarray(where, np.intp)
+    gold = np.asarray(key)[places].astype(np.int64)
+    size = np.asarray(k, np.int64)[places]
+    other = (gold + 1 + np.floor(rng.random(len(places)) * np.maximum(size - 1, 1)).astype(np.int64)) % size
+    part = rng.uniform(*share, size=len(places))
+    here = out[places]
+    moves = (here == gold[:, None]) & (rng.random(here.shape) < part[:, None])
+    out[places] = np.where(moves, other[:, None], here)
+    return out
+
+
+#: what :func:`spoil` can plant in a world
+WORLD_DEFECTS = ("wrong_key", "ambiguous", "near_duplicate", "swapped_runs")
+
+
+def spoil(world: World, shares: Mapping[str, float], seed: int) -> World:
+    """Plant defects in items of a world, no item more than one.
+
+    Parameters
+    ----------
+    shares : defect of :data:`WORLD_DEFECTS` -> share of all items.
+
+    Raises
+    ------
+    AuditError
+        An unknown defect, or shares that are none.
+
+    Notes
+    -----
+    ``wrong_key``: another option becomes the key, half of the times the pool's commonest wrong answer. ``ambiguous``:
+    35 to 65% of the right answers give one other option. ``near_duplicate``: half of them do, for an option that says
+    the same. ``swapped_runs``: answers with and without the image change places. ``truth["true_key"]`` stays.
+    """
+    unknown = sorted(set(shares) - set(WORLD_DEFECTS))
+    if unknown:
+        raise AuditError(f"unknown defect {unknown[0]!r}", mend=f"use {', '.join(WORLD_DEFECTS)}")
+    if sum(shares.values()) > 1 or min(shares.values(), default=0) < 0:
+        raise AuditError("the shares of planted defects are no shares", mend="give shares that sum to at most 1")
+    rng = generator(seed, world.name, "spoil")
+    n = len(world.key)
+    order, planted, start = rng.permutation(n), world.truth["planted"].to_numpy(dtype=object).copy(), 0
+    k = np.full(n, OPEN_ANSWERS) if world.open else world.truth["k"].to_numpy().astype(int)
+    key, full, blind = world.key, world.full, world.blind
+    for defect in WORLD_DEFECTS:
+        stop = start + round(shares.get(defect, 0) * n)
+        where = order[start:stop]
+        planted[where] = defect
+        start = stop
+        if defect == "wrong_key":
+            modal = np.where(rng.random(n) < 0.5, commonest_wrong(full, key), -1)
+            key = flip_keys(key, k, where, rng, modal)
+        elif defect == "swapped_runs":
+            full, blind = swap_runs(full, blind, where)
+        elif len(where):
+            share = _SPLIT if defect == "ambiguous" else (0.5, 0.5)
+            full, blind = (second_answers(x, key, k, where, np.random.default_rng([seed, stop]), share)
+                           for x in (full, blind))  # fmt: skip
+    truth = world.truth.assign(planted=planted)
+    return replace(world, truth=truth, key=key, full=full, blind=blind)
+
+
+def commonest_wrong(answers: ArrayLike, key: ArrayLike) -> NDArray[np.int64]:
+    """Code of the wrong option given most often to each item (the lowest of equals), -1 where none was given."""
+    said, gold = np.asarray(answers), np.asarray(key)
+    levels = int(said.max(initial=0)) + 1
+    best, out = np.zeros(len(said), np.int64), np.full(len(said), -1)
+    for c in range(levels):
+        votes = np.where(gold == c, 0, (said == c).sum(1))
+        out[votes > best], best = c, np.maximum(best, votes)
+    return out

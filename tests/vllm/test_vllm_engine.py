@@ -51,6 +51,11 @@ def test_order_and_company_change_no_reply(client, questions):
     assert {r.outcome for r in together} == {"ok"} and all(r.fingerprint.startswith("vllm ") for r in together)
 
 
+def test_a_picture_alone_is_answered(client):
+    (reply,) = client.chat([Request("1", "m", "image_only", (solid((220, 30, 30)),), SHORT)])
+    assert reply.outcome in ("ok", "truncated") and reply.text.startswith("red")
+
+
 def test_named_tokens_have_the_values_of_the_whole_list(client):
     import vllm
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from scipy.stats import binomtest
 from tinysee import MODELS, accuracy, blind_run, folder_of, letters, params_file, planted, recorded
 
 import auditlib
+from auditlib.inference import offline
+from auditlib.inference.vllm_client import VllmClient
 
 CONDITIONS = ["full", "blind", "blank", "gray", "image_only"]
 
@@ -21,7 +24,10 @@ def file(weights, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(file):
-    return blind_run(file, file.parent / "out")
+    """The run, in the precision of the recorded ones: at half of it, delta's full accuracy is .633 and not .610."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(offline, "VllmClient", partial(VllmClient, dtype="float32", enforce_eager=True))
+        return blind_run(file, file.parent / "out")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +38,9 @@ def pool(file, done):
 def test_every_question_is_answered_by_every_model(done):
     count = done.responses.groupby(["model", "condition"]).size()
     assert count.to_dict() == {(m, c): 300 for m in MODELS for c in CONDITIONS}
-    assert done.responses["status"].isin(["ok", "truncated"]).all()
+    outcomes = done.responses.groupby("condition")["outcome"].value_counts().unstack(fill_value=0)
+    assert outcomes.loc[["full", "blind", "blank", "gray"], "ok"].tolist() == [1200] * 4
+    assert outcomes.loc["image_only"].sum() == 1200 and outcomes.loc["image_only", "ok"] > 1150, "some say nothing"
 
 
 @pytest.mark.parametrize("condition", ["full", "blind"])
@@ -53,8 +61,14 @@ def test_blind_replies_follow_the_planted_prior(done, model):
 @pytest.mark.parametrize("condition", ["blank", "gray"])
 @pytest.mark.parametrize("model", MODELS)
 def test_an_empty_picture_leaves_chance(done, model, condition):
+    """A blank picture has its picture's mean colour, which tells colours and, by its brightness, counts."""
     facts = planted()
     plain = facts.index[facts["planted"].isin(["", "wrong_key"]) & facts["text_solvable"].eq("0")]
+    colours = plain[facts.loc[plain, "category"] == "color"]
+    if condition == "blank":
+        told = (letters(done, model, condition)[colours] == facts.loc[colours, "key"]).mean()
+        assert told > 0.5 > (letters(done, model, "gray")[colours] == facts.loc[colours, "key"]).mean()
+        plain = plain[facts.loc[plain, "category"].isin(["shape", "spatial"])]
     said = letters(done, model, condition)[plain]
     named = said.index[said != "Z"]
     options = done.items.set_index("item").loc[named, "options"].map(lambda o: sum(bool(x) for x in o))
@@ -77,13 +91,12 @@ def test_the_audit_shows_the_planted_prior(pool):
     evidence = mine["evidence"].map(json.loads)
     solved = set(mine["item"][evidence.map(lambda e: e["B"] == e["total"])])
     facts = planted()
-    assert set(facts.index[facts["planted"].isin(["text_prior", "lookup"])]) <= solved
-    assert solved <= set(facts.index[facts["planted"].isin(["text_prior", "lookup"]) | facts["text_solvable"].eq("1")])
+    prior = set(facts.index[facts["planted"].isin(["text_prior", "lookup"])])
+    # an option "None" is shown here, which the recorded prompts left out, and it is what all four say without a picture
+    assert len(prior) == 16 and prior <= solved <= prior | set(facts.index[facts["planted"] == "none_key"])
 
 
 def test_a_second_run_loads_no_model(file, done, monkeypatch):
-    from auditlib.inference import offline
-
     def loaded(**settings):
         raise AssertionError("a model was loaded")
 

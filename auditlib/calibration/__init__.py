@@ -1,0 +1,1 @@
+"""How often the audit is wrong: null worlds, spike-ins on the user's own pool, power, and the table by options shown."""
