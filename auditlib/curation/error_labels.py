@@ -82,6 +82,18 @@ def sample_wrong(
     return pd.concat(out, ignore_index=True)
 
 
+def wrong_answers(pool: CurationPool, model: str) -> dict[str, int]:
+    """Item -> number of a model's draws with a wrong answer, of items that have any.
+
+    Raises
+    ------
+    AuditError
+        The pool has no such model.
+    """
+    wrong, _, _ = _wrong(pool, model)
+    return {str(i): int(n) for i, n in zip(pool.items["item"], wrong) if n}
+
+
 def read_error_labels(path: str | Path, items: Collection[str] = ()) -> pd.DataFrame:
     """Read error labels: one row per wrong answer and labeller.
 
@@ -94,7 +106,8 @@ def read_error_labels(path: str | Path, items: Collection[str] = ()) -> pd.DataF
     Returns
     -------
     DataFrame
-        item, draw, labeller, label, in file order; a row with an empty label is one not labelled yet, and left out.
+        item, draw, labeller, label, and model where the file has it, in file order; a row with an empty label is
+        one not labelled yet, and left out.
 
     Raises
     ------
@@ -121,10 +134,11 @@ def read_error_labels(path: str | Path, items: Collection[str] = ()) -> pd.DataF
     word = table["label"][bad].iloc[0] if bad.any() else ""
     complain(bad, table, path, lambda row: f"{row['label']!r} is no error class", nearest(word.lower(), ERROR_CLASSES))
     table["labeller"] = table["labeller"].where(table["labeller"].str.lower() != FINAL, FINAL)
-    twice = table.duplicated(["item", "draw", "labeller"])
+    about = ["model"] if "model" in table else []
+    twice = table.duplicated([*about, "item", "draw", "labeller"])
     complain(twice, table, path, lambda row: f"{row['labeller']!r} labels item {row['item']!r} a second time",
              "keep one of the rows, or tell the answers apart in a column 'draw'")  # fmt: skip
-    out = table.assign(label=label)[["item", "draw", "labeller", "label"]]
+    out = table.assign(label=label)[[*about, "item", "draw", "labeller", "label"]]
     out = out[out["label"] != ""]
     if not len(out):
         raise AuditError("no row has a label", file=path, mend=f"fill in the column label: {', '.join(ERROR_CLASSES)}")

@@ -9,14 +9,17 @@ import numpy as np
 import pandas as pd
 
 from auditlib.curation import adjudication_measures, adjudication_yield, composition, groups, halves, ranking, subsets
+from auditlib.curation.again import at_thresholds, with_models
 from auditlib.curation.cost import cost_table
 from auditlib.curation.crossfit import cross_fit, membership_drop
-from auditlib.curation.funnel import STAGES, funnel
+from auditlib.curation.from_files import effort_tables, error_tables
+from auditlib.curation.funnel import STAGES
+from auditlib.curation.listing import curation_findings, decision_list
 from auditlib.curation.resolvable import compare_resolvable, resolvable_pairs
 from auditlib.curation.rules import RULES
 from auditlib.curation.scores import averages, item_clusters, rates, score_table
 from auditlib.curation.sensitivity import Thresholds, threshold_grid
-from auditlib.curation.study import Curation, stage_settings
+from auditlib.curation.study import Curation
 from auditlib.errors import AuditError
 from auditlib.studies.results import Result
 
@@ -46,8 +49,10 @@ def measure(c: Curation) -> Result:
 
     f, pool = c.funnel, c.pool
     stages = [s for s in STAGES if s in f.decisions["stage"].unique() or s != "defects" or c.people is not None]
-    frames |= {"decisions": _decisions(c), "stages": f.stages, "reasons": f.reasons, "overlap": f.overlap,
-               "incidence": f.incidence, "rules": _rules(c)}  # fmt: skip
+    listed = decision_list(c)
+    frames |= {"decisions": listed, "stages": f.stages, "reasons": f.reasons, "overlap": f.overlap,
+               "incidence": f.incidence, "rules": _rules(c), "models": _models(c),
+               "findings": curation_findings(listed)}  # fmt: skip
     frames["retention"] = composition.retention(pool.source, f.decisions["stage"], stages)
     applies = f.decisions["reasons"].str.split("; ")
     named = sorted({r for r in f.decisions["reason"] if r} | {r for rs in applies for r in rs if r})
@@ -67,26 +72,8 @@ def measure(c: Curation) -> Result:
         _judges(c, add)
     if c.people is not None and len(c.people.summary):
         frames["people"] = c.people.summary
+    frames |= error_tables(c) | effort_tables(c)
     return Result("curation", {k: v for k, v in frames.items() if len(v)}, _facts(c, lacking))
-
-
-def _decisions(c: Curation) -> pd.DataFrame:
-    """The item list: kept or not, at which stage, why, by whom."""
-    table = c.funnel.decisions.copy()
-    author = np.select([table["stage"].eq("text_ablation"), table["stage"].eq("saturation")],
-                       [f"{len(c.pool.inspectors)} inspectors", f"{len(c.pool.panel)} panel models"], "")  # fmt: skip
-    if c.people is not None:
-        who = table["item"].map(c.people.author).fillna("").to_numpy(dtype=object)
-        author = np.where(author == "", who, author)
-    if c.adjudication is not None:
-        state = c.adjudication.decisions.set_index("item")
-        table["judges"] = table["item"].map(state["state"]).fillna("")
-        table["judges_label"] = table["item"].map(state["label"]).fillna("")
-        waits = table["judges"].isin(["confirmed", "defect_any"]) & (c.people is None)
-        author = np.where((author == "") & waits, "waits for people", author)
-    table.insert(2, "decision", np.where(table["removed"], "removed", "kept"))
-    table.insert(3, "author", author)
-    return table
 
 
 def _rules(c: Curation) -> pd.DataFrame:
@@ -99,6 +86,14 @@ def _rules(c: Curation) -> pd.DataFrame:
                      "flagged": int(f.rules.flag[:, j].sum()),
                      "flagged_full": int(f.rules_full.flag[:, j].sum())})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _models(c: Curation) -> pd.DataFrame:
+    """Each model: provider, group, and the roles that it has."""
+    roles = {"inspector": c.pool.inspectors, "panel": c.pool.panel, "evaluated": c.pool.evaluated}
+    held = [", ".join(r for r, places in roles.items() if i in places) for i in range(len(c.pool.models))]
+    return pd.DataFrame({"model": c.pool.models["model"].to_numpy(dtype=object), "provider": c.pool.providers,
+                         "group": groups.model_groups(c.pool.models, LARGE), "roles": held})  # fmt: skip
 
 
 def _scores(c: Curation, cluster: Any, add: Callable[..., None], lacking: dict[str, str]) -> None:
@@ -159,16 +154,17 @@ def _quality(c: Curation, cluster: Any, lacking: dict[str, str]) -> tuple[pd.Dat
     more = {"ranks": compared.table, "band": band.table, "pairs": pairs[1].table,
             "pairs_changed": pd.DataFrame([compare_resolvable(*pairs)])}  # fmt: skip
     try:
-        fitted = cross_fit(pool, lambda models: _again(c, models), rng=c.source.rng("curation", "crossfit"))
+        fitted = cross_fit(pool, lambda models: with_models(c, models), rng=c.source.rng("curation", "crossfit"))
         rows.append(_row("cross-fitted membership effect", None, fitted.effect, low=fitted.low, high=fitted.high,
                          note=f"{fitted.splits} splits of the providers; negative: members look worse"))  # fmt: skip
         more |= {"crossfit": fitted.table, "crossfit_halves": fitted.halves}
     except AuditError as why:
         lacking["crossfit"] = str(why)
-    more["grid"] = threshold_grid(lambda t: _at(c, t)[0], rate, source, cluster=cluster,
+    at, wrong = at_thresholds(c)
+    more["grid"] = threshold_grid(at, rate, source, cluster=cluster,
                                   base=Thresholds(str(c.params.text_binary), str(c.params.text_other),
                                                   str(c.params.saturation)),
-                                  wrong_removals=lambda t: _at(c, t)[1],
+                                  wrong_removals=wrong,
                                   calls=pool.full.of(pool.evaluated).trials.sum(axis=1) / pool.full.unit)  # fmt: skip
     return pd.DataFrame(rows), more
 
@@ -182,33 +178,6 @@ def _row(measure: str, raw: float | None, curated: float, ratio: float | None = 
     return {"measure": measure, "raw": np.nan if raw is None else float(raw), "curated": float(curated),
             "ratio": np.nan if ratio is None else float(ratio), **random, "low": low, "high": high,
             "note": note}  # fmt: skip
-
-
-def _again(c: Curation, models: np.ndarray) -> np.ndarray:
-    """Items kept by the first two stages when only some models inspect and saturate."""
-    from dataclasses import replace
-
-    inspectors, panel = np.intersect1d(c.pool.inspectors, models), np.intersect1d(c.pool.panel, models)
-    if not len(panel):
-        raise AuditError("a half of the providers has no panel model", mend="name more panel models")
-    return funnel(replace(c.pool, inspectors=inspectors, panel=panel), c.settings).kept
-
-
-def _at(c: Curation, t: Thresholds) -> tuple[np.ndarray, float]:
-    """Items kept at other thresholds, and how many of those removed by ablation are expected to be visual."""
-    from auditlib.curation.ablation import ablation
-    from auditlib.curation.saturation import saturation
-    from auditlib.curation.wrong_removal import wrong_removal
-
-    params = c.params.model_copy(update={"text_binary": t.binary, "text_other": t.other, "saturation": t.saturation})
-    s = stage_settings(params)
-    gone = saturation(c.pool.full.of(c.pool.panel), None, s.saturation).removed
-    defect = c.funnel.decisions["stage"].eq("defects").to_numpy()
-    if c.pool.blind is None or c.funnel.ablation is None:
-        return ~(gone | defect), float("nan")
-    blind = c.pool.blind.of(c.pool.inspectors)
-    text = ablation(blind, c.pool.k, s.ablation)
-    return ~(text.removed | gone | defect), wrong_removal(blind, c.pool.k, text, s.ablation).expected
 
 
 def _judges(c: Curation, add: Callable[..., None]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from auditlib.curation.votes import LABELS, NO_ISSUE
+from auditlib.curation.votes import DEFECTS, LABELS, NO_ISSUE
 from auditlib.errors import AuditError
 from auditlib.stats.agreement import cohen_kappa
 
@@ -32,7 +32,9 @@ class People:
 
 
 def from_readings(readings: pd.DataFrame, items: Sequence[str], rng: np.random.Generator) -> People:
-    """Two readers each; where they differ a third decides, and where all three differ nobody can tell.
+    """Two readers each; where they differ a third decides.
+
+    Where no two say the same, two who name different defects confirm the item without a label; else nobody can tell.
 
     Parameters
     ----------
@@ -58,6 +60,8 @@ def from_readings(readings: pd.DataFrame, items: Sequence[str], rng: np.random.G
     a, b, c = said.T if len(said) else (np.array([], object),) * 3
     agree = a == b
     final = np.where(agree, a, np.where((c == a) | (c == b), c, CANNOT_TELL))
+    defects = sum(np.isin(x.astype(str), DEFECTS).astype(int) for x in (a, b, c)) if len(said) else np.array([], int)
+    final = np.where((final == CANNOT_TELL) & ~agree & (defects >= 2), "", final)
     outcome = np.select([final == CANNOT_TELL, final == NO_ISSUE], [CANNOT_TELL, "rejected"], "confirmed")
     who = np.where(agree, " and ".join(readers[:2]), f"{readers[2]}, {readers[0]} and {readers[1]} differing")
     names = list(items)

@@ -18,7 +18,7 @@ from auditlib.errors import AuditError
 
 METHODS = ("stacked", "response-model", "latent-class")
 #: most of the latent class in a stacked profile, and the number of subjects from which it has a share at all
-BLEND, NONE_UP_TO = 0.45, 4.0
+BLEND, NONE_UP_TO = 0.3, 4.0
 
 
 @dataclass(frozen=True)

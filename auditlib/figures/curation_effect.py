@@ -143,14 +143,14 @@ def grid(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     held = base["binary"].iloc[0] if len(base) else sorted(frame["binary"], key=float)[len(frame) // 2]
     part = frame[frame["binary"].eq(held)]
     across, down = (sorted(part[c].unique(), key=float) for c in ("saturation", "other"))
-    ax = style.axes(ax, COLUMN, style.rows_height(len(down), each=0.27, room=0.75))
+    ax = style.axes(ax, COLUMN, style.rows_height(len(down), each=0.33, room=0.8))
     low, span = frame["share"].min(), max(frame["share"].max() - frame["share"].min(), 1e-9)
     shades = LinearSegmentedColormap.from_list("kept", ["#ffffff", BLUE])
     for r in part.itertuples():
         x, y, depth = across.index(r.saturation), down.index(r.other), (r.share - low) / span
         ax.add_patch(Rectangle((x, y - 0.47), 1, 0.94, color=shades(0.05 + 0.9 * depth)))
-        style.note(ax, x + 0.5, y, f"{pct(r.share)}%  {count(r.resolvable)}", ha="center",
-                   color="white" if depth > 0.55 else INK)  # fmt: skip
+        style.note(ax, x + 0.5, y, f"{pct(r.share)}%\n{count(r.resolvable)}", ha="center",
+                   color="white" if depth > 0.65 else INK)  # fmt: skip
         if r.base:
             ax.add_patch(Rectangle((x + 0.02, y - 0.45), 0.96, 0.9, fill=False, edgecolor=VERMILION, linewidth=1.4))
     style.row_names(ax, [f"{100 * float(v):g}%" for v in down])

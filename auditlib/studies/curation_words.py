@@ -124,8 +124,8 @@ def _select(q: pd.DataFrame) -> str:
     if "fall of panel members and of others" in q.index:
         r = q.loc["fall of panel members and of others"]
         text += (f" Scores of models that helped to choose the items fall by {points(r['raw']).lstrip('+')}, those of "
-                 f"the others by {points(r['curated']).lstrip('+')}; these are different models, so membership is not all that "
-                 "tells them apart.")  # fmt: skip
+                 f"the others by {points(r['curated']).lstrip('+')}; these are different models, so membership "
+                 "is not all that tells them apart.")  # fmt: skip
     if "cross-fitted membership effect" in q.index:
         r = q.loc["cross-fitted membership effect"]
         text += (f" With items chosen by one half of the providers and then by the other, the same models score "

@@ -24,7 +24,7 @@ def file(weights, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(file):
-    """The run, in the precision of the recorded ones: at half of it, delta's full accuracy is .633 and not .610."""
+    """The run, in the precision of the recorded ones and without the minute that a compiler takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(offline, "VllmClient", partial(VllmClient, dtype="float32", enforce_eager=True))
         return blind_run(file, file.parent / "out")

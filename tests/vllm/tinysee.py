@@ -59,8 +59,11 @@ def scratch() -> Path:
 
 
 def accuracy(pool: Pool, model: str, condition: str) -> float:
+    """Share right of the questions that were asked in the same words: three options "None" were left out of the
+    recorded prompts."""
+    same = ~pool.items["item"].isin(planted().index[planted()["planted"] == "none_key"]).to_numpy()
     hits = pool.arms["exact"].hits[condition][:, pool.model_names.index(model)]
-    return float(np.nanmean(hits.astype(float)))
+    return float(np.nanmean(hits[same].astype(float)))
 
 
 def letters(done: stage.BlindRun, model: str, condition: str) -> pd.Series:
