@@ -25,11 +25,11 @@ test: $(READY)
 	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist loadfile $(RUN)
 
 test-vllm: $(VLLM_VENV)/.ready
-	$(VLLM_VENV)/bin/python -m pytest -p no:cacheprovider -rs tests/vllm $(RUN)
+	$(VLLM_VENV)/bin/python -m pytest -p no:cacheprovider -rs tests/vllm_live $(RUN)
 
 test-vlmeval: $(READY) $(VLMEVAL_VENV)/.ready
 	AUDITLIB_VLMEVAL_PYTHON=$(abspath $(VLMEVAL_VENV))/bin/python \
-	  $(BIN)/python -m pytest -p no:cacheprovider -rs tests/vlmevalkit $(RUN)
+	  $(BIN)/python -m pytest -p no:cacheprovider -rs tests/vlmevalkit_live $(RUN)
 
 lab: $(READY)
 	$(BIN)/jupyter lab --notebook-dir=. notebooks
@@ -58,9 +58,9 @@ $(READY): requirements.lock pyproject.toml
 	touch $(READY)
 
 # vLLM has its own environment: its torch and its bounds on other packages are no matter of the audit's.
-$(VLLM_VENV)/.ready: tests/vllm/install.py pyproject.toml
+$(VLLM_VENV)/.ready: tests/vllm_live/install.py pyproject.toml
 	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
-	$(VLLM_VENV)/bin/python tests/vllm/install.py
+	$(VLLM_VENV)/bin/python tests/vllm_live/install.py
 	touch $@
 
 # So has VLMEvalKit, which asks for torch and some 70 packages more.

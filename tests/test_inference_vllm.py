@@ -3,7 +3,7 @@
 The stand-in keeps the shapes that vLLM 0.32 was seen to use (``LLM.chat`` with a list of conversations and one
 ``SamplingParams`` each, ``outputs[0].logprobs`` by token id). What only the real engine can show (that a picture
 reaches the model, that named tokens' values are the raw ones, in which words it refuses, accuracies) is in
-``tests/vllm``, run by ``make test-vllm``.
+``tests/vllm_live``, run by ``make test-vllm``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import re
 import shlex
 from pathlib import Path
@@ -10,10 +13,13 @@ import pandas as pd
 import pytest
 import toolkit_trees as trees
 import yaml
+from PIL import Image
 
 import auditlib
 from auditlib.__main__ import _parser, _wish, main
+from auditlib.inference.stage import plan_run
 from auditlib.params import check_params
+from auditlib.paths import RunPaths
 from auditlib.starting import params_for_audit
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
@@ -33,7 +39,37 @@ def my_results(tmp_path, monkeypatch, write_run, toy_rows):
         write_run(model, toy_rows, bench="MMStar", folder="my_results")
     trees.lmms_eval(tmp_path / "logs")
     trees.lm_eval(tmp_path / "lm_results")
+    pixel = base64.b64encode(png(b"\x00\x00\x00")).decode()
+    table = pd.DataFrame(toy_rows).drop(columns="prediction").assign(image=pixel)
+    table.to_csv(tmp_path / "MMStar.tsv", sep="\t", index=False)
+    [block] = [b for b in _blocks("yaml") if "inference:" in b]
+    (tmp_path / "params").mkdir()
+    for path in ("params/mmstar_rerun.yaml", "rerun.yaml"):  # the block stands in the project's folder, or in params/
+        up = "../" if "/" in path else ""
+        moved = block.replace("folder: my_results", f"folder: {up}my_results").replace("MMStar.tsv", f"{up}MMStar.tsv")
+        (tmp_path / path).write_text(moved)
     monkeypatch.chdir(tmp_path)
+
+
+def png(pixel: bytes) -> bytes:
+    """A picture of one pixel."""
+    file = io.BytesIO()
+    Image.frombytes("RGB", (1, 1), pixel).save(file, "PNG")
+    return file.getvalue()
+
+
+def batch(command: list[str]) -> None:
+    """``batch write`` makes one request per question and model; the results of an endpoint that says B come back."""
+    if command[1] == "write":
+        assert main([*command, "--outputs", "o"]) == 0
+        return
+    files = sorted(Path("batches").glob("batch-*.jsonl"))
+    asked = [json.loads(x) for f in files for x in f.read_text().splitlines()]
+    assert len(asked) == 8 and {a["body"]["model"] for a in asked} == {"one", "two-instruct"}
+    said = {"choices": [{"message": {"role": "assistant", "content": "B"}, "finish_reason": "stop", "index": 0}]}
+    rows = [{"custom_id": a["custom_id"], "response": {"status_code": 200, "body": said}} for a in asked]
+    Path("batches/results.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert main([*command, "--outputs", "o"]) == 0
 
 
 def test_commands_on_a_results_folder(my_results, tmp_path, capsys):
@@ -49,6 +85,8 @@ def test_commands_on_a_results_folder(my_results, tmp_path, capsys):
         elif command[0] == "run":  # the whole run is what `make audit` does; here: that it would run
             assert main([*command, "--dry-run", "--outputs", "o"]) == 0
             assert "10_audit" in capsys.readouterr().out
+        elif command[0] == "batch":
+            batch(command)
         elif command[0] == "export":
             assert main([*command, "--outputs", "o"]) == 0
             assert sorted(p.name for p in Path("exchange").rglob("*_samples.jsonl")) == [
@@ -62,7 +100,8 @@ def test_commands_on_a_results_folder(my_results, tmp_path, capsys):
             else:
                 assert pool.has_blind
     assert seen == ["audit my_results", "init my_results", "check params/mmstar.yaml", "run params/mmstar.yaml",
-                    "audit lm_results", "export params/mmstar.yaml", "audit exchange"]  # fmt: skip
+                    "audit lm_results", "batch write", "batch read", "export params/mmstar.yaml",
+                    "audit exchange"]  # fmt: skip
 
 
 def test_init_over_the_whole_tree(my_results, tmp_path):
@@ -89,7 +128,9 @@ def test_params_blocks_are_whole_params_files(tmp_path, my_results):
     pd.DataFrame(items).to_csv(tmp_path / "items.csv", index=False)
     trees.inspect(tmp_path / "inspect_logs")
     blocks = (check_params(yaml.safe_load(b), tmp_path / "p.yaml") for b in _blocks("yaml"))
-    lmms, inspect, table, matrix = blocks
+    lmms, inspect, table, matrix, rerun = blocks
+    plan = plan_run(rerun, RunPaths(tmp_path / "o", rerun.pool))
+    assert {m: plan.forecast(m).calls for m in plan.settings} == {"one": 4, "two": 4}
     for pool in (auditlib.read_pool(lmms), auditlib.read_pool(inspect)):
         hits = pool.arms["judged"].hits
         assert [hits[c].sum(axis=0).tolist() for c in ("full", "blind")] == [[4, 4], [1, 1]]

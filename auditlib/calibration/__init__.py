@@ -1,1 +1,1 @@
-"""How often the audit is wrong: null worlds, spike-ins on the user's own pool, power, and the table by options shown."""
+"""How often the audit errs: null worlds, spike-ins on a pool of one's own, power, and the table by options shown."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from auditlib.calls import Generation, Part, Picture, Request
 from auditlib.curation.votes import LABELS, label_of
+from auditlib.extract.text import after_thoughts
 from auditlib.frames import option_name
 from auditlib.seeds import generator
 
@@ -41,8 +42,6 @@ _CLOSE = (
     'Answer with one line of JSON and nothing after it: {"label": "key_error" or "ambiguous" or "scorer_risk" or '
     '"no_issue", "reason": "one sentence"}'
 )
-_CLOSED = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.IGNORECASE | re.DOTALL)
-_OPENED = re.compile(r"<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _LINE = re.compile(
     r"^[ \t*_#>-]*(?:final\s)?label[ \t*_]*[:=][ \t*_`\"']*([a-z][a-z _-]{0,30}?)[ \t*_`\"'.]*$", re.I | re.M
 )
@@ -169,8 +168,8 @@ def parse_label(text: str) -> tuple[str, str]:
     >>> parse_label("**Label:** no_issue"), parse_label("It may be ambiguous.")
     (('no_issue', ''), ('', ''))
     """
-    said = _CLOSED.sub("", text or "")
-    if _OPENED.search(said):
+    said = after_thoughts(text or "")
+    if said is None:
         return "", ""
     found = [(str(o["label"]), o.get("reason")) for o in _objects(said) if isinstance(o.get("label"), str)]
     if not found:
@@ -243,7 +242,7 @@ def _one_line(text: str) -> str:
 
 
 def _unthought(text: str) -> str:
-    return _CLOSED.sub("", text or "")
+    return after_thoughts(text or "") or ""
 
 
 def _mask(names: Sequence[str]) -> re.Pattern[str] | None:

@@ -9,13 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from auditlib.dependence.objective import GATES, Problem, align_terms, bounded, evaluate, gate, unpack
+from auditlib.dependence.objective import (
+    BRIDGE_DIFFICULTY,
+    BRIDGE_SLOPE,
+    GATES,
+    Problem,
+    align_terms,
+    bounded,
+    evaluate,
+    gate,
+    unpack,
+)
 from auditlib.dependence.thresholds import CALIBRATION, Calibration, calibrate
 from auditlib.threads import single_threaded
 
 _MEMORY = 10
 #: iterations at which the block curvature is taken anew
-_REFRESH = (0, 4, 12)
+_REFRESH = (0, 1, 2, 4, 8, 16, 32)
 #: longest move of one unbounded parameter in one step
 _LONGEST = 2.0
 _PAIRS = np.array(np.triu_indices(5))
@@ -135,6 +145,7 @@ def _direction(problem: Problem, g: NDArray, memory: deque, blocks: tuple[NDArra
     return d
 
 
+@single_threaded()
 def minimise(problem: Problem, x: NDArray | None = None, *, iterations: int = 60, tolerance: float = 1e-6) -> Fit:
     """L-BFGS from ``x`` (a closed-form start by default), its first metric the inverse of the block curvature."""
     x = start(problem) if x is None else np.array(x, float)
@@ -175,17 +186,42 @@ def minimise(problem: Problem, x: NDArray | None = None, *, iterations: int = 60
     return Fit(x, f, still >= 2, step, evaluations, tuple(trace), problem.thresholds)
 
 
+@single_threaded()
 def adam(problem: Problem, x: NDArray | None = None, *, epochs: int = 300, rate: float = 0.05) -> Fit:
-    """The reference optimiser: Adam (Kingma and Ba 2015) with a fixed rate."""
+    """The reference optimiser: Adam (Kingma and Ba 2015) with a fixed rate over abilities, residuals and the anchor.
+
+    Unlike L-BFGS it searches for the anchor too, and it starts from items without residuals.
+    """
     x = start(problem) if x is None else np.array(x, float)
-    first, second = np.zeros_like(x), np.zeros_like(x)
+    d, s, n = problem.design, problem.settings, problem.items
+    m = 4 * problem.subjects
+    centre = [np.vstack([np.zeros((1, 4)), b])[: d.shape[1]] for b in (BRIDGE_SLOPE, BRIDGE_DIFFICULTY)]
+    at = [c.copy() for c in centre]
+    for w, values in zip(at, unpack(problem, x)[1:]):
+        w[0] = values.mean(1)
+    state = np.concatenate([x[:m], np.zeros(8 * n), *(w.ravel() for w in at)])
+    first, second = np.zeros_like(state), np.zeros_like(state)
+    ridge = np.concatenate([np.zeros(m), np.full(8 * n, s.residual), np.zeros(2 * centre[0].size)]) / n
+    pull = np.full(centre[0].shape, s.bridge / n)
+    pull[0] = 0
+    ends = m + 8 * n
     trace = []
+
+    def items(state: NDArray) -> NDArray[np.float64]:
+        w = state[ends:].reshape(2, -1, 4)
+        fixed = np.concatenate([(d @ part).T.ravel() for part in w])
+        return np.concatenate([state[:m], state[m:ends] + fixed])
+
     for t in range(1, epochs + 1):
-        f, g = evaluate(problem, x)
-        trace.append(f)
+        f, g = evaluate(problem, items(state), anchored=False)
+        w = state[ends:].reshape(2, -1, 4)
+        on_anchor = [d.T @ part.T + pull * (v - c) for part, v, c in zip(g[m:].reshape(2, 4, n), w, centre)]
+        g = np.concatenate([g, *(part.ravel() for part in on_anchor)]) + ridge * state
+        trace.append(f + 0.5 * float(ridge @ state**2) + 0.5 * float((pull * (w - centre) ** 2).sum()))
         first += 0.1 * (g - first)
         second += 0.001 * (g * g - second)
-        x = x - rate * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
+        state = state - rate * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
+    x = items(state)
     f, _ = evaluate(problem, x)
     return Fit(x, f, False, epochs, epochs + 1, (*trace, f), problem.thresholds)
 

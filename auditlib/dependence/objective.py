@@ -222,8 +222,8 @@ def align_terms(
     return f, dq, slope, w * suffices * (1 - suffices)
 
 
-def evaluate(problem: Problem, x: NDArray) -> tuple[float, NDArray[np.float64]]:
-    """The objective per item and its gradient.
+def evaluate(problem: Problem, x: NDArray, *, anchored: bool = True) -> tuple[float, NDArray[np.float64]]:
+    """The objective per item and its gradient; without the anchor's ridge where ``anchored`` is False.
 
     Notes
     -----
@@ -271,12 +271,12 @@ def evaluate(problem: Problem, x: NDArray) -> tuple[float, NDArray[np.float64]]:
     np.multiply(g_theta[:, :4], 1 - (theta / s.theta_max) ** 2, out=g_tau)
     g_tau += s.ability * tau
     f += 0.5 * s.ability * np.vdot(tau, tau)
-    for values, slot, template in ((u, g_u, BRIDGE_SLOPE), (v, g_v, BRIDGE_DIFFICULTY)):
+    for values, slot, template in ((u, g_u, BRIDGE_SLOPE), (v, g_v, BRIDGE_DIFFICULTY)) if anchored else ():
         value, left = _anchor_terms(problem, values, template)
         f += value
         slot += left
     grad /= problem.items
-    return f / problem.items, grad
+    return float(f) / problem.items, grad
 
 
 def _with_chance(

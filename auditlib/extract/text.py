@@ -46,8 +46,22 @@ RULES: list[tuple[str, str]] = [
 WORD = r"[0-9A-Za-z\u00c0-\u058f\u1e00-\u1fff]"
 
 _THINK = r"think|thinking|thought|thoughts|reasoning|seed:think"
-_OPENED = re.compile(rf"<(?:{_THINK})(?:\s[^<>]{{0,99}})?>|◁think▷|\[THINK\]", re.I)
-_CLOSED = re.compile(rf"</(?:{_THINK})\s*>|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>", re.I)
+OPENED = re.compile(rf"<(?:{_THINK})(?:\s[^<>]{{0,99}})?>|◁think▷|\[THINK\]", re.I)
+CLOSED = re.compile(rf"</(?:{_THINK})\s*>|◁/think▷|\[/THINK\]|<\|channel\|>final<\|message\|>", re.I)
+
+
+def after_thoughts(text: str) -> str | None:
+    """What follows the last closed block of thoughts; None where a block never closes.
+
+    Examples
+    --------
+    >>> after_thoughts("<think>A?</think> B"), after_thoughts("B"), after_thoughts("<think>A?")
+    (' B', 'B', None)
+    """
+    closed = list(CLOSED.finditer(text))
+    said = text[closed[-1].end() :] if closed else text
+    return None if OPENED.search(said) else said
+
 
 _LINE = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _HIDDEN = re.compile(
@@ -106,7 +120,7 @@ def prepare(text: str) -> tuple[str, str]:
     # cut before normalising too: a combining mark right after the tag would otherwise change its last character
     text = _HIDDEN.sub("", normalise(_after_thinking(text)))
     text = _after_thinking(text)
-    if _OPENED.search(text):
+    if OPENED.search(text):
         return "", "truncated-think"
     text = _LINE.sub("\n", text).strip()
     if not text.isascii():
@@ -126,7 +140,7 @@ def prepare(text: str) -> tuple[str, str]:
 
 def _after_thinking(text: str) -> str:
     end = 0
-    for found in _CLOSED.finditer(text):
+    for found in CLOSED.finditer(text):
         end = found.end()
     return text[end:]
 

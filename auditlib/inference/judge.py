@@ -12,6 +12,7 @@ import pandas as pd
 from auditlib import frames
 from auditlib.calls import Generation, Reply, Request
 from auditlib.extract.chain import own_letter, shown_in
+from auditlib.extract.text import after_thoughts
 from auditlib.frames import ABSTENTION, coverage_row, option_name
 from auditlib.inference.items import QuestionItem
 
@@ -29,8 +30,6 @@ _TASK_YES_NO = (
 _CLOSE = "Write {} only."
 #: what may stand round the letter
 _ROUND = r"[\s*_`\"'(\[{<]*{}[\s*_`\"')\]}>.:]*"
-_OPENED = re.compile(r"<(?:think|thinking|reasoning)>", re.IGNORECASE)
-_CLOSED = re.compile(r"^.*</(?:think|thinking|reasoning)>", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,8 @@ def read_judge_reply(text: str, letters: Sequence[str]) -> str:
     >>> read_judge_reply("yes", ("Yes", "No"))
     'Yes'
     """
-    said = _CLOSED.sub("", text or "")
-    if _OPENED.search(said):
+    said = after_thoughts(text or "")
+    if said is None:
         return ABSTENTION
     for name in letters:
         ignore = re.IGNORECASE if len(name) > 1 else 0
@@ -167,7 +166,7 @@ def _requests(item: QuestionItem | None, response: dict[str, Any], settings: Jud
     reply = response.get("prediction")
     if item is None or response.get("status") not in ("ok", "truncated") or not isinstance(reply, str):
         return []
-    said = _CLOSED.sub("", reply).strip()
+    said = (after_thoughts(reply) or "").strip()
     names = _names(item, response)
     if not said or not names:
         return []

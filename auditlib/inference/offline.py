@@ -25,6 +25,7 @@ class Offline(Mapping[str, VllmClient]):
         shared = {
             "tensor_parallel_size": inference.tensor_parallel,
             "pipeline_parallel_size": inference.pipeline_parallel,
+            **inference.engine,
         }
         self._settings = {m.name: {"model": m.served_as or m.name} | shared for m in inference.models}
         if addressed := next((m.name for m in inference.models if m.base_url), None):

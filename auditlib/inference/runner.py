@@ -168,7 +168,7 @@ class _Job:
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.refused = _Refused(self.store)
+        self.refused = Refused(self.store)
 
     async def work(self) -> None:
         """Take requests until there are none left; the first error stops all workers."""
@@ -227,7 +227,7 @@ class _Job:
         )
 
 
-class _Refused:
+class Refused:
     """Refusals of a model and condition that has no other outcome yet: they may all be one mistake in the settings.
 
     They are stored with the first other outcome or at the end of the run. When nothing but refusals comes, the run

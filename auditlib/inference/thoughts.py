@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditlib.extract.text import _CLOSED, _OPENED
+from auditlib.extract.text import CLOSED, OPENED
 
 #: how near to the end of a prompt an opening tag begins the reply
 _TAIL = 40
@@ -23,20 +23,20 @@ def split_thoughts(text: str, prompt: str | None = None) -> tuple[str, str | Non
     >>> split_thoughts("A or C", prompt="... <think>")
     ('', 'A or C')
     """
-    closed = list(_CLOSED.finditer(text))
+    closed = list(CLOSED.finditer(text))
     end = closed[-1].end() if closed else 0
     before, after = text[: closed[-1].start()] if closed else "", text[end:]
-    left = _OPENED.search(after)
+    left = OPENED.search(after)
     if left:  # cut off while thinking: what stands before the tag is no answer either
         before, after = f"{before}\n{after[: left.start()]}\n{after[left.end() :]}", ""
     elif not closed:
         if not _begun(prompt):
             return text, None
         before, after = text, ""
-    return after.strip(), _OPENED.sub("", before).strip()
+    return after.strip(), OPENED.sub("", before).strip()
 
 
 def _begun(prompt: str | None) -> bool:
     tail = (prompt or "")[-_TAIL:].rstrip()
-    opened = list(_OPENED.finditer(tail))
+    opened = list(OPENED.finditer(tail))
     return bool(opened) and opened[-1].end() == len(tail)

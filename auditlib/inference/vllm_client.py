@@ -18,7 +18,7 @@ from auditlib.calls import Picture, Reply, Request
 from auditlib.errors import AuditError
 from auditlib.inference.failures import Retry, StopRun, judge_error, scrub
 from auditlib.inference.logprobs import letter_logprobs
-from auditlib.inference.runner import Say, Summary, _Refused
+from auditlib.inference.runner import Refused, Say, Summary
 from auditlib.inference.store import Store
 from auditlib.inference.thoughts import split_thoughts
 
@@ -96,7 +96,7 @@ class VllmClient:
         tokens_in = tokens_out = 0
         if total is None and hasattr(requests, "__len__"):
             total = len(requests)  # type: ignore[arg-type]
-        refused = _Refused(store)
+        refused = Refused(store)
         try:
             for part, skipped in _chunks(requests, store, chunk):
                 known += skipped
@@ -284,7 +284,7 @@ def _chunks(requests: Iterable[Request], store: Store, size: int) -> Iterator[tu
         yield part, skipped
 
 
-def _keep(part: list[Request], replies: list[Reply], store: Store, refused: _Refused) -> None:
+def _keep(part: list[Request], replies: list[Reply], store: Store, refused: Refused) -> None:
     """Store a chunk's outcomes, all of them before an error of one ends the run."""
     stop = None
     for request, reply in zip(part, replies):

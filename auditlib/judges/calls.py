@@ -55,8 +55,12 @@ COLUMNS: dict[str, str] = {
     "run": "file or run it came from",
     "row": "row of the file, the header being row 1; 0 for none",
 }
+#: columns that name what is decided
+UNIT = ("comparison", "instance")
 #: columns that name a call: two rows alike in all of them are the same call twice
-IDENTITY = ("judge", "instance", "dimension", "effect", "severity", "paradigm", "style", "image", "shown", "repeat")
+IDENTITY = (
+    "judge", *UNIT, "dimension", "effect", "severity", "paradigm", "style", "image", "shown", "repeat",
+)  # fmt: skip
 _TEXT = (
     "judge", "instance", "cluster", "comparison", "dimension", "effect", "paradigm", "style", "image", "order",
     "state", "choice", "raw", "run",
@@ -232,7 +236,7 @@ def stated(table: pd.DataFrame) -> list[dict[str, Any]]:
             rows.append(frames.coverage_row("warning", n=len(mine), model=str(judge), reason=reason))
             continue
         several = mine[mine["paradigm"].isin(("pairwise", "best_of_n"))]
-        orders = several.groupby("instance", sort=False)["shown"].nunique()
+        orders = several.groupby(list(UNIT), sort=False)["shown"].nunique()
         if n := int((orders == 1).sum()):
             whole = ": an effect of the order cannot be told" if n == len(orders) else ": not in the order comparison"
             reason = f"decisions shown in one order only{whole}"

@@ -24,7 +24,8 @@ class InferenceParams(Strict):
     """Runs that the program makes itself; prices are per million tokens, ``timeout`` in seconds.
 
     ``replay`` names an embedded pool whose recorded replies a local server plays back, in place of ``base_url``.
-    ``items`` is the benchmark's own table with pictures (by default ``data.dataset``).
+    ``items`` is the benchmark's own table with pictures (by default ``data.dataset``). ``engine`` goes to the vLLM
+    engine as it is: ``{dtype: float32, max_model_len: 8192}``.
     """
 
     client: Literal["openai", "vllm"] = "openai"
@@ -54,6 +55,7 @@ class InferenceParams(Strict):
     price_out: float | None = Field(None, ge=0)
     tensor_parallel: int = Field(1, ge=1)
     pipeline_parallel: int = Field(1, ge=1)
+    engine: dict[str, str | int | float | bool] = Field(default_factory=dict)
     judge: JudgeParams | None = None
 
     @model_validator(mode="after")
@@ -64,6 +66,8 @@ class InferenceParams(Strict):
         names = [m.name for m in self.models]
         if twice := sorted({n for n in names if names.count(n) > 1}):
             raise ValueError(f"inference.models lists {twice[0]!r} twice")
+        if self.engine and self.client != "vllm":
+            raise ValueError("inference.engine has no effect with client openai; it goes with client vllm")
         if self.replay is not None and (self.base_url or self.client != "openai"):
             raise ValueError("inference.replay plays recorded replies: leave base_url and client out")
         return self

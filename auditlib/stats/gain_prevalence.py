@@ -1,0 +1,298 @@
+"""Share of items whose gain through the image is small for a model drawn from the pool's population: identified set."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auditlib.stats.gain_kernel import (
+    Changes,
+    Floats,
+    Thinned,
+    cell_of,
+    changes,
+    item_cells,
+    thinned,
+    thinning,
+    trinomial,
+)
+from auditlib.stats.intervals import NAN
+
+#: models used at once, directions of the table used, items that the design counts on at most
+MOST_MODELS, DIRECTIONS, DESIGN_ITEMS = 24, 50, 5_000
+#: neighbouring bands of gain, half a margin wide, differ in mass by at most this factor in the regular set
+RATIO = 2.0
+
+
+@dataclass(frozen=True)
+class PrevalenceSet:
+    """Shares that the pool cannot tell apart, with sampling margin at both ends.
+
+    ``low_point`` and ``high_point`` are the ends without margin, ``low_se`` and ``high_se`` their standard errors over
+    items and models. ``ratio`` is NaN for the set over all mixing laws. ``models`` are those of the item that has
+    fewest, ``degree`` how many of them enter at once.
+    """
+
+    low: float
+    high: float
+    level: float
+    margin: float
+    ratio: float
+    items: int
+    models: int
+    degree: int
+    low_point: float
+    high_point: float
+    low_se: float
+    high_se: float
+    note: str = ""
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    @property
+    def informative(self) -> bool:
+        """Whether anything between 0 and 1 is ruled out."""
+        return self.width < 1
+
+    def __contains__(self, share: float) -> bool:
+        return self.low <= share <= self.high
+
+    def as_row(self) -> dict[str, Any]:
+        names = ("low", "high", "level", "margin", "ratio", "items", "models", "degree", "low_se", "high_se", "note")
+        return {name: getattr(self, name) for name in names} | {"width": self.width}
+
+
+def prevalence_set(
+    full: ArrayLike,
+    blind: ArrayLike,
+    *,
+    margin: float = 0.1,
+    ratio: float | None = None,
+    level: float = 0.95,
+    observed: ArrayLike | None = None,
+    cluster: ArrayLike | None = None,
+    degree: int | None = None,
+) -> PrevalenceSet:
+    """Identified set of the share of items with \\|gain\\| <= margin, for a model drawn from the pool's population.
+
+    Parameters
+    ----------
+    full, blind : 0/1 arrays, shape (items, models)
+        One draw of each model with and without the image.
+    margin : float
+        Largest gain (difference of two probabilities) that counts as none.
+    ratio : float, optional
+        None: every mixing law is allowed. A number: bands of gain half a margin wide, from half a margin to two
+        margins on either side, hold masses that differ from their neighbour's by at most this factor, so that no law
+        hides its items just beyond the margin; smaller gains are free, a spike at 0 included.
+    level : float
+        Coverage of the share, half of the error at either end.
+    observed : boolean array, optional
+        Cells with both runs.
+    cluster : shape (items,), optional
+        Items that share an image or a base item.
+    degree : int, optional
+        Models that enter at once; one fewer than the pool has, at most 24, by default.
+
+    Returns
+    -------
+    PrevalenceSet
+
+    Raises
+    ------
+    ValueError
+        Arrays that are no hits, a margin outside (0, 1), a ratio below 1.
+
+    Notes
+    -----
+    Given an item, models are independent draws from a population, so the numbers of ``d`` models that are right with
+    the image only and without it only are trinomial with parameters (a, b), and the item's gain is a - b. This holds
+    whatever the link between the two runs of one model. The set is the range of the mass of \\|a - b\\| <= margin over
+    the mixing laws of (a, b) whose table is compatible with the pool's. By duality of linear programs its upper end is
+    ``min w.T`` over weights w of the table's cells whose polynomial ``E[w | a, b]`` is nowhere below the indicator of the
+    band; the lower end likewise. Any such w gives an unbiased estimate of a bound, so the sampling margin is that of
+    one linear statistic. w is chosen to minimise bound and margin together on a smooth law fitted to the table (linear
+    programs with cutting planes, HiGHS), then checked on a finer grid, and lifted by what it misses there. The
+    standard error adds the variance over items (clusters) and the jackknife variance over models; its quantile is
+    Student's with Satterthwaite's degrees of freedom. Exactly 0 gain is never identified, since mass may always
+    lie a hair off.
+    """
+    if not 0 < margin < 1:
+        raise ValueError("the margin must lie between 0 and 1")
+    if ratio is not None and (ratio < 1 or 4 * margin > 2):
+        raise ValueError("the ratio must be at least 1, the margin at most a half")
+    c = changes(full, blind, observed)
+    size = min(c.least - 1, MOST_MODELS if degree is None else degree)
+    facts = (level, margin, NAN if ratio is None else float(ratio), c.items, c.least)
+    if size < 1:
+        return PrevalenceSet(0.0, 1.0, *facts, 0, 0.0, 1.0, NAN, NAN, "one model cannot tell gain from chance")
+    table = thinned(c, size)
+    design = _Design(table, min(c.items, DESIGN_ITEMS), size, margin, ratio)
+    codes = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
+    ends = []
+    for upper in (False, True):
+        w = design.weights(upper, level)
+        ends.append(_estimate(w, c, size, table, codes, level))
+    (low, low_se, low_margin), (high, high_se, high_margin) = ends
+    inside = [min(max(v, 0.0), 1.0) for v in (low - low_margin, high + high_margin)]
+    if inside[0] > inside[1]:  # margins of two noisy ends may cross where the law is at odds with the restriction
+        inside = sorted(inside)
+    return PrevalenceSet(*inside, *facts, size, low, high, low_se, high_se)
+
+
+def _estimate(
+    w: Floats, c: Changes, size: int, table: Thinned, cluster: NDArray | None, level: float
+) -> tuple[float, float, float]:
+    """Mean of a statistic over items, its standard error, and its one-sided margin."""
+    from scipy.special import stdtrit
+
+    value, (gained, lost) = np.empty(c.items), item_cells(c)
+    for n, rows in c.group.items():
+        value[rows] = (thinning(n, size) @ w)[cell_of(gained[rows], lost[rows], n)]
+    mean = float(value.mean())
+    spread = value - mean if cluster is None else np.bincount(cluster, value - mean)
+    units = len(spread)
+    by_item = float(spread @ spread) / c.items**2 * units / max(units - 1, 1)
+    by_model = max(float(((table.without @ w) ** 2).sum() - w @ table.shared @ w), 0.0)
+    variance = by_item + by_model
+    if variance <= 1e-18:
+        return mean, 0.0, 0.0
+    freedom = variance**2 / (by_item**2 / max(units - 1, 1) + by_model**2 / max(c.models - 1, 1))
+    return mean, math.sqrt(variance), math.sqrt(variance) * float(stdtrit(max(freedom, 1.0), 0.5 + level / 2))
+
+
+class _Design:
+    """Weights of the table's cells for the two ends; what both share is computed once."""
+
+    def __init__(
+        self, table: Thinned, items: int, size: int, margin: float, ratio: float | None
+    ):
+        self.size, self.margin, self.ratio = size, margin, ratio
+        pilot, law, kernel = smooth_table(table.mean, size)
+        pilot = 0.99 * pilot + 0.01 / len(pilot)
+        # orthonormal directions, best seen through the kernel first, behind the constant
+        seen = np.sqrt(law)[:, None] * kernel / np.sqrt(pilot)
+        _, _, v = np.linalg.svd(seen, full_matrices=False)
+        self.basis = np.c_[np.ones(len(pilot)), (v[: DIRECTIONS - 1] / np.sqrt(pilot)).T]
+        by_item = 0.9 * table.covariance + 0.1 * (np.diag(pilot) - np.outer(pilot, pilot))
+        by_model = table.without.T @ table.without - table.shared
+        self.spread = self.basis.T @ by_item @ self.basis / items + _positive(self.basis.T @ by_model @ self.basis)
+        self.centre = pilot @ self.basis
+        self.coarse, self.fine = self._rows(1, 14), self._rows(5, 40)
+
+    def _rows(self, parts: int, height: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Polynomials at nodes, both indicators, and the restriction's share of each node."""
+        gain, bands, slack = band_nodes(self.margin, self.ratio, parts)
+        rise = (1 - np.cos(np.pi * np.linspace(0, 1, height))) / 2
+        g = np.repeat(gain, height)
+        total = np.abs(g) + (1 - np.abs(g)) * np.tile(rise, len(gain))
+        kernel = trinomial(self.size, (total + g) / 2, (total - g) / 2) @ self.basis
+        return kernel, *(np.repeat(x, height, axis=0) for x in (bands[:, 1], bands[:, 0], slack))
+
+    def weights(self, upper: bool, level: float, rounds: int = 16, tolerance: float = 0.003) -> Floats:
+        """Weights whose polynomial bounds the indicator from above (or below) everywhere."""
+        from scipy.optimize import linprog
+        from scipy.special import ndtri
+
+        sign, z = (1.0 if upper else -1.0), float(ndtri(0.5 + level / 2))
+        at, over, under, slack = self.coarse
+        fine_at, fine_over, fine_under, fine_slack = self.fine
+        target, fine_target = (over, fine_over) if upper else (under, fine_under)
+        k, extra = at.shape[1], slack.shape[1]
+
+        # sign (at.c) + slack.y >= sign target;  least sign (centre.c) + z s,  s >= every tangent of the standard error
+        rows = [np.c_[-sign * at, -slack, np.zeros(len(at))]]
+        limit = [-sign * target]
+        cost = np.r_[sign * self.centre, np.zeros(extra), z]
+        bounds = [(-50, 50)] * k + [(0, None)] * (extra + 1)
+        best, found = math.inf, None
+        for _ in range(rounds):
+            r = linprog(cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limit), bounds=bounds, method="highs-ds")
+            if r.status:
+                break
+            c, y = r.x[:k], r.x[k : k + extra]
+            miss = sign * fine_target - sign * (fine_at @ c) - fine_slack @ y
+            short = max(float(miss.max()), 0.0)
+            se = math.sqrt(max(float(c @ self.spread @ c), 1e-30))
+            value = sign * float(self.centre @ c) + z * se + short
+            if value < best:
+                best, found = value, self.basis @ c + sign * short
+            if value - r.fun < tolerance:
+                break
+            rows.append(np.r_[self.spread @ c / se, np.zeros(extra), -1.0][None])
+            limit.append(np.zeros(1))
+            worst = np.argsort(-miss)[:40]
+            worst = worst[miss[worst] > tolerance / 3]
+            rows.append(np.c_[-sign * fine_at[worst], -fine_slack[worst], np.zeros(len(worst))])
+            limit.append(-sign * fine_target[worst])
+        trivial = np.full(len(self.basis), 1.0 if upper else 0.0)
+        return trivial if found is None or best >= (1.0 if upper else 0.0) else found
+
+
+def _positive(matrix: Floats) -> Floats:
+    """Nearest positive semi-definite matrix."""
+    value, vector = np.linalg.eigh(matrix)
+    return (vector * np.clip(value, 0, None)) @ vector.T
+
+
+def band_nodes(margin: float, ratio: float | None, parts: int) -> tuple[Floats, Floats, Floats]:
+    """Gains at which a bound is checked.
+
+    Returns
+    -------
+    gain : shape (nodes,)
+    inside : shape (nodes, 2)
+        Indicator of the band at a node, without and with its two edges.
+    slack : shape (nodes, restrictions)
+        What a node's mass adds to each restriction ``<= 0`` of the regular set.
+    """
+    step, k = margin / 2, 3
+    offsets = np.linspace(0, 1, 2 * parts + 1)
+    near = np.unique(np.round(np.concatenate([step * (j + offsets) for j in range(k + 1)]), 12))
+    out = 2 * margin + (1 - 2 * margin) * (1 - np.cos(np.pi / 2 * np.linspace(0, 1, 8 * parts + 1)))
+    plain = np.unique(np.r_[near, np.round(out, 12)])
+    rows = [(g, g < margin - 1e-9, g <= margin + 1e-9, None) for g in plain]
+    if ratio is not None:
+        # outside the restricted bands as before; inside them each node belongs to its own band
+        lo, hi = step, (k + 1) * step
+        rows = [r for r in rows if r[0] <= lo + 1e-9 or r[0] >= hi - 1e-9]
+        for j in range(k):
+            rows += [(step * (j + 1 + o), j == 0, j == 0, j) for o in offsets]
+    gain, inside, slack = [], [], []
+    for side in (1, -1):
+        for g, open_, closed, j in rows:
+            one = np.zeros((2, k - 1, 2))
+            if j is not None:
+                s = 0 if side == 1 else 1
+                if j < k - 1:
+                    one[s, j] += (1, -ratio)
+                if j > 0:
+                    one[s, j - 1] += (-ratio, 1)
+            gain.append(side * g)
+            inside.append((float(open_), float(closed)))
+            slack.append(one.ravel() if ratio is not None else np.zeros(0))
+    return np.array(gain), np.array(inside), np.array(slack)
+
+
+def smooth_table(mean: ArrayLike, size: int, rounds: int = 60) -> tuple[Floats, Floats, Floats]:
+    """A smooth law of the table: few steps of EM over a coarse grid of (gain, loss), from the uniform law.
+
+    Returns
+    -------
+    table, law : shapes (cells,), (nodes,)
+    kernel : shape (nodes, cells)
+    """
+    t = np.asarray(mean, float)
+    u = (1 - np.cos(np.pi * np.linspace(0, 1, 15))) / 2
+    total, part = (v.ravel() for v in np.meshgrid(u[1:], u, indexing="ij"))
+    kernel = trinomial(size, np.r_[0.0, total * part], np.r_[0.0, total * (1 - part)])
+    law = np.full(len(kernel), 1 / len(kernel))
+    for _ in range(rounds):
+        law = law * (kernel @ (t / np.maximum(law @ kernel, 1e-300)))
+    return law @ kernel, law, kernel
