@@ -1,4 +1,5 @@
 # make audit    runs the pools of params/ and prints where the report is
+# make audit-all  runs those of params/full too
 # make test     runs the whole test suite
 # make test-vllm  runs TinySee's models in the real vLLM, which it installs in .venv-vllm first (3.5 GB, minutes)
 # make test-vlmeval  runs the bridge with the packaged VLMEvalKit, which it installs in .venv-vlmeval first (6.5 GB)
@@ -16,10 +17,13 @@ RUN ?=
 # test files at a time
 WORKERS ?= 2
 
-.PHONY: audit test test-vllm test-vlmeval lab bench fuzz lint lock
+.PHONY: audit audit-all test test-vllm test-vlmeval lab bench fuzz lint lock
 
 audit: $(READY)
 	$(BIN)/python -m auditlib run params/*.yaml $(RUN)
+
+audit-all: $(READY)
+	$(BIN)/python -m auditlib run params/*.yaml params/full/*.yaml $(RUN)
 
 test: $(READY)
 	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist loadfile $(RUN)

@@ -105,9 +105,10 @@ def source(cell: dict) -> str:
 
 
 def test_every_stage_has_its_notebook():
-    from auditlib.params import BLIND_RUN, STAGES
+    from auditlib.params import BLIND_RUN, CAPABILITIES, STAGES
 
-    assert {f"{s}.ipynb" for s in (BLIND_RUN, *STAGES)} | {"explore/items.ipynb"} == set(IDS)
+    stages = {BLIND_RUN, *STAGES, *CAPABILITIES.values(), "25_review"}
+    assert {f"{s}.ipynb" for s in stages} | {"explore/items.ipynb"} == set(IDS)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)
@@ -178,7 +179,7 @@ def test_ci_runs_make_test():
 def test_make_targets():
     text = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z-]+):", text, flags=re.M))
-    assert {"audit", "test", "lab", "bench", "lint", "lock"} <= targets
+    assert {"audit", "audit-all", "test", "lab", "bench", "lint", "lock"} <= targets
     assert "requirements.lock pyproject.toml" in text
     assert "-m auditlib run params/*.yaml" in text
 

@@ -100,8 +100,8 @@ def test_commands_on_a_results_folder(my_results, tmp_path, capsys):
             else:
                 assert pool.has_blind
     assert seen == ["audit my_results", "init my_results", "check params/mmstar.yaml", "run params/mmstar.yaml",
-                    "audit lm_results", "batch write", "batch read", "export params/mmstar.yaml",
-                    "audit exchange"]  # fmt: skip
+                    "audit lm_results", "export params/mmstar.yaml", "audit exchange", "batch write",
+                    "batch read"]  # fmt: skip
 
 
 def test_init_over_the_whole_tree(my_results, tmp_path):

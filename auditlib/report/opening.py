@@ -35,6 +35,11 @@ ORIGIN = {
     "whose "
     "truth is known, made to try the audit on."
 }
+ORIGIN |= {
+    name: f"A synthetic pool of 18 sources with the published counts of MMGist{part}: items and models are invented and "
+    "no model was run. It shows how curation works and says nothing about the sources whose names it bears."
+    for name, part in (("mmgist_synthetic", ""), ("mmgist_small", ", in small"))
+}
 
 
 def opening(audit: Any, command: str) -> Section:

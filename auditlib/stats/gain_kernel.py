@@ -52,7 +52,9 @@ def thinning(n: int, size: int) -> Floats:
     """
     a, b = (v[:, None] for v in cells(n))
     x, y = (v[None] for v in cells(size))
-    return np.exp(_choose(a, x) + _choose(b, y) + _choose(n - a - b, size - x - y) - _choose(np.array(n), np.array(size)))
+    return np.exp(
+        _choose(a, x) + _choose(b, y) + _choose(n - a - b, size - x - y) - _choose(np.array(n), np.array(size))
+    )
 
 
 def _choose(n: NDArray, k: NDArray) -> Floats:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq, linprog
+from scipy.special import ndtr, ndtri, stdtrit
 
 from auditlib.stats.gain_kernel import (
     Changes,
@@ -23,7 +25,7 @@ from auditlib.stats.gain_kernel import (
 from auditlib.stats.intervals import NAN
 
 #: models used at once, directions of the table used, items that the design counts on at most
-MOST_MODELS, DIRECTIONS, DESIGN_ITEMS = 24, 50, 5_000
+MOST_MODELS, DIRECTIONS, DESIGN_ITEMS = 24, 35, 5_000
 #: neighbouring bands of gain, half a margin wide, differ in mass by at most this factor in the regular set
 RATIO = 2.0
 
@@ -92,7 +94,7 @@ def prevalence_set(
         margins on either side, hold masses that differ from their neighbour's by at most this factor, so that no law
         hides its items just beyond the margin; smaller gains are free, a spike at 0 included.
     level : float
-        Coverage of the share, half of the error at either end.
+        Coverage of the share.
     observed : boolean array, optional
         Cells with both runs.
     cluster : shape (items,), optional
@@ -113,15 +115,15 @@ def prevalence_set(
     -----
     Given an item, models are independent draws from a population, so the numbers of ``d`` models that are right with
     the image only and without it only are trinomial with parameters (a, b), and the item's gain is a - b. This holds
-    whatever the link between the two runs of one model. The set is the range of the mass of \\|a - b\\| <= margin over
-    the mixing laws of (a, b) whose table is compatible with the pool's. By duality of linear programs its upper end is
-    ``min w.T`` over weights w of the table's cells whose polynomial ``E[w | a, b]`` is nowhere below the indicator of the
-    band; the lower end likewise. Any such w gives an unbiased estimate of a bound, so the sampling margin is that of
-    one linear statistic. w is chosen to minimise bound and margin together on a smooth law fitted to the table (linear
-    programs with cutting planes, HiGHS), then checked on a finer grid, and lifted by what it misses there. The
-    standard error adds the variance over items (clusters) and the jackknife variance over models; its quantile is
-    Student's with Satterthwaite's degrees of freedom. Exactly 0 gain is never identified, since mass may always
-    lie a hair off.
+    whatever the link between the two runs of one model. The set is the range of the mass of \\|a - b\\| <= margin
+    over the mixing laws of (a, b) whose table is compatible with the pool's. By duality of linear programs its upper
+    end is ``min w.T`` over weights w of the table's cells whose polynomial ``E[w | a, b]`` is nowhere below the
+    band's indicator; the lower end likewise. Any such w gives an unbiased estimate of a bound, so the sampling margin
+    is that of one linear statistic. w is chosen to minimise bound and margin together on a smooth law fitted to the
+    table (linear programs with cutting planes, HiGHS), then checked on a finer grid, and lifted by what it misses
+    there. The variance is that over items (clusters), plus the jackknife variance over models beyond what items that
+    scatter independently cause; quantiles are Student's with Satterthwaite's degrees of freedom, at the level that
+    covers the share (:func:`one_sided`). Exactly 0 gain is never identified, since mass may always lie a hair off.
     """
     if not 0 < margin < 1:
         raise ValueError("the margin must lie between 0 and 1")
@@ -138,20 +140,30 @@ def prevalence_set(
     ends = []
     for upper in (False, True):
         w = design.weights(upper, level)
-        ends.append(_estimate(w, c, size, table, codes, level))
-    (low, low_se, low_margin), (high, high_se, high_margin) = ends
-    inside = [min(max(v, 0.0), 1.0) for v in (low - low_margin, high + high_margin)]
+        ends.append(estimate(w, c, size, table, codes))
+    (low, low_se, low_df), (high, high_se, high_df) = ends
+    tail = one_sided(high - low, max(low_se, high_se), level)
+    inside = [low - low_se * float(stdtrit(low_df, tail)), high + high_se * float(stdtrit(high_df, tail))]
+    inside = [min(max(v, 0.0), 1.0) for v in inside]
     if inside[0] > inside[1]:  # margins of two noisy ends may cross where the law is at odds with the restriction
         inside = sorted(inside)
     return PrevalenceSet(*inside, *facts, size, low, high, low_se, high_se)
 
 
-def _estimate(
-    w: Floats, c: Changes, size: int, table: Thinned, cluster: NDArray | None, level: float
-) -> tuple[float, float, float]:
-    """Mean of a statistic over items, its standard error, and its one-sided margin."""
-    from scipy.special import stdtrit
+def one_sided(width: float, se: float, level: float) -> float:
+    """Probability whose quantile is the margin at either end of a set of some width, so that the share is covered.
 
+    A wide set errs at one end only: from ``(1 + level) / 2`` at width 0 to ``level`` (Imbens and Manski 2004).
+    """
+    if se <= 0:
+        return level
+    ratio = max(width, 0.0) / se
+    c = brentq(lambda c: ndtr(c + ratio) - ndtr(-c) - level, 0, 10)
+    return float(ndtr(c))
+
+
+def estimate(w: Floats, c: Changes, size: int, table: Thinned, cluster: NDArray | None) -> tuple[float, float, float]:
+    """Mean of a statistic over items, its standard error, and the degrees of freedom of that."""
     value, (gained, lost) = np.empty(c.items), item_cells(c)
     for n, rows in c.group.items():
         value[rows] = (thinning(n, size) @ w)[cell_of(gained[rows], lost[rows], n)]
@@ -162,17 +174,15 @@ def _estimate(
     by_model = max(float(((table.without @ w) ** 2).sum() - w @ table.shared @ w), 0.0)
     variance = by_item + by_model
     if variance <= 1e-18:
-        return mean, 0.0, 0.0
+        return mean, 0.0, 1e9
     freedom = variance**2 / (by_item**2 / max(units - 1, 1) + by_model**2 / max(c.models - 1, 1))
-    return mean, math.sqrt(variance), math.sqrt(variance) * float(stdtrit(max(freedom, 1.0), 0.5 + level / 2))
+    return mean, math.sqrt(variance), max(freedom, 1.0)
 
 
 class _Design:
     """Weights of the table's cells for the two ends; what both share is computed once."""
 
-    def __init__(
-        self, table: Thinned, items: int, size: int, margin: float, ratio: float | None
-    ):
+    def __init__(self, table: Thinned, items: int, size: int, margin: float, ratio: float | None):
         self.size, self.margin, self.ratio = size, margin, ratio
         pilot, law, kernel = smooth_table(table.mean, size)
         pilot = 0.99 * pilot + 0.01 / len(pilot)
@@ -197,9 +207,6 @@ class _Design:
 
     def weights(self, upper: bool, level: float, rounds: int = 16, tolerance: float = 0.003) -> Floats:
         """Weights whose polynomial bounds the indicator from above (or below) everywhere."""
-        from scipy.optimize import linprog
-        from scipy.special import ndtri
-
         sign, z = (1.0 if upper else -1.0), float(ndtri(0.5 + level / 2))
         at, over, under, slack = self.coarse
         fine_at, fine_over, fine_under, fine_slack = self.fine

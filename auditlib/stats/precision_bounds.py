@@ -17,7 +17,7 @@ UNINFORMATIVE = 0.95
 GRID = 201
 #: the urn is refused where its fit to the cells it is fitted on is worse than this, at its edge or upwards
 FIT_LEVEL = 0.01
-#: items per cell under which no tail is extrapolated
+#: pairs in a cell under which no tail is extrapolated
 FEWEST = 5
 
 
@@ -162,13 +162,13 @@ def _covariance(loss: object, t: NDArray, edge: bool, step: float = 1e-3) -> NDA
     return out
 
 
-def shared_errors_urn(cells: VoteCells, *, rng: np.random.Generator, draws: int = 2000) -> NDArray[np.float64]:
+def shared_errors_urn(
+    cells: VoteCells, urn: Urn, *, rng: np.random.Generator, draws: int = 2000
+) -> NDArray[np.float64]:
     """Draws of how many pairs with a right key have each number of votes, shape (draws, models + 1).
 
-    Parameters drawn from their normal limit (a sandwich is not needed: items, not votes, are the trials), then the
-    realised number from a Poisson law.
+    Parameters are drawn from their normal limit, then the realised number from a Poisson law.
     """
-    urn = fit_urn(cells)
     n, cut = cells.models, cells.cut
     centre = np.array([np.log(urn.a), np.log(urn.b - 1)])
     values, vectors = np.linalg.eigh(urn.covariance)
@@ -180,7 +180,7 @@ def shared_errors_urn(cells: VoteCells, *, rng: np.random.Generator, draws: int 
     return rng.poisson(cells.alternatives[: cut + 1].sum() * np.exp(lp)).astype(float)
 
 
-def shared_errors_moments(cells: VoteCells, first: int, *, level: float = 0.95) -> float:
+def shared_errors_moments(cells: VoteCells, first: int, *, level: float = 0.90) -> float:
     """Fewest pairs with a right key and ``first`` votes or more that any law of popularities allows; NaN if none fits.
 
     Notes
@@ -220,7 +220,7 @@ def precision_bounds(
     at: Sequence[int] = (25, 50, 100),
     groups: ArrayLike | None = None,
     options: ArrayLike | None = None,
-    level: float = 0.95,
+    level: float = 0.90,
 ) -> list[PrecisionBound]:
     """Upper bounds on the share of wrong keys among the first r items of a list.
 
@@ -254,8 +254,9 @@ def precision_bounds(
     kept = [np.flatnonzero((parts == g) & (right >= 0)) for g in np.unique(parts)]
     cells = [vote_cells(said[i], right[i], None if options is None else np.asarray(options)[i]) for i in kept]
     lead = _leading(said, right)
-    use_urn = all(fit_urn(c).fits and c.alternatives[1 : c.cut + 1].sum() >= FEWEST for c in cells)
-    share = [_urn_shares(c, rng) if use_urn else _moment_shares(c, level) for c in cells]
+    urns = [fit_urn(c) if _enough(c) else None for c in cells]
+    use_urn = all(u is not None and u.fits for u in urns)
+    share = [_urn_shares(c, u, rng) if use_urn else _moment_shares(c, level) for c, u in zip(cells, urns, strict=True)]
     out = []
     for r in at:
         first = ranked[:r]
@@ -275,9 +276,15 @@ def precision_bounds(
     return out
 
 
-def _urn_shares(cells: VoteCells, rng: np.random.Generator) -> NDArray[np.float64]:
+def _enough(cells: VoteCells) -> bool:
+    """Whether each number of votes from 1 to the cut occurs: an empty cell would leave the law open."""
+    return bool((cells.alternatives[1 : cells.cut + 1] >= FEWEST).all())
+
+
+def _urn_shares(cells: VoteCells, urn: Urn | None, rng: np.random.Generator) -> NDArray[np.float64]:
     """Draws of the share of right keys among items by votes of the leading alternative; 0 up to the cut."""
-    drawn = shared_errors_urn(cells, rng=rng)
+    assert urn is not None
+    drawn = shared_errors_urn(cells, urn, rng=rng)
     out = np.minimum(drawn / np.maximum(cells.alternatives, 1), 1.0)
     out[:, : cells.cut + 1] = 0
     return out
