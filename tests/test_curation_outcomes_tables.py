@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from outcome_builders import pool_of, rasch
+from outcome_builders import pool_of
 from scipy import stats
 
 from auditlib.curation.composition import composition, reasons_by_source, retention, source_table
 from auditlib.curation.cost import cost_table
 from auditlib.curation.groups import group_table, jagged_profiles, model_groups
-from auditlib.curation.outcomes import outcome_tables
 from auditlib.errors import AuditError
 from auditlib.stats.intervals import wilson
 
@@ -160,30 +159,3 @@ def test_cost_counts_only_what_is_known():
 def test_unfit_costs_are_refused(more, says):
     with pytest.raises(AuditError, match=says):
         cost_table(pool_of(np.zeros((4, 2), int)), np.ones(4, bool), **more)
-
-
-def test_all_tables_agree_and_repeat(rng):
-    hits = rasch(rng, 120, 6)
-    about = {"open": [False, False, True, True, True, True], "params_b": [None, None, 70, 70, 7, 7]}
-    pool = pool_of(hits, source=np.repeat(list("abc"), 40), capability=np.tile(["x", "y"], 60), models=about)
-    kept = hits.mean(axis=1) < 6
-    tables = outcome_tables(pool, kept, seed=3, subsets=20, splits=20)
-    ranking = tables["ranking"].set_index("average")
-    assert ranking.index.tolist() == ["item mean", "benchmark average", "macro average", "macro average (source means)"]
-    benchmark = ranking.loc["benchmark average"]
-    band = tables["subsets"].set_index("statistic")["observed"]
-    assert band["spearman"] == pytest.approx(benchmark["spearman"]) == tables["part_whole"]["spearman"].iloc[0]
-    assert band["cv"] == pytest.approx(benchmark["cv_curated"])
-    assert band["resolvable"] == tables["resolvable"].set_index("set").loc["curated", "resolvable"]
-    scores = tables["scores"].query("set == 'curated' and name == 'benchmark average'")["score"]
-    assert scores.mean() == pytest.approx(benchmark["mean_curated"])
-    assert tables["resolvable"]["calls"].tolist() == [120 * 48, kept.sum() * 48]
-    assert set(tables["groups"]["name"]) >= {"closed", "large-open", "small-open", "closed - small-open"}
-    again = outcome_tables(pool, kept, seed=3, subsets=20, splits=20)
-    for name, table in tables.items():
-        pd.testing.assert_frame_equal(table, again[name])
-    # nothing is known of capabilities and providers: their tables are not there
-    plain = outcome_tables(pool_of(hits), kept, seed=3, subsets=20, splits=20)
-    assert set(tables) - set(plain) == {"capabilities", "profiles", "groups"}
-    with pytest.raises(AuditError, match="fewer than two models"):
-        outcome_tables(pool_of(hits, evaluated=[0]), kept, seed=3)

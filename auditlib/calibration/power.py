@@ -87,8 +87,8 @@ def zero_gain_table(worlds: int, seed: int, *, jobs: int = 1, models: Sequence[i
     Returns
     -------
     frame with ``k``, ``items``, ``models``, ``share``, ``worlds``, ``rejected`` (p <= .05 within strata), its exact
-    95% ends ``low``, ``high``, and ``excess`` (mean); p from the normal tail, which is quicker. With share 0 the other items are unlinked, so that the row is the
-    test's size.
+    95% ends ``low``, ``high``, and ``excess`` (mean); p from the normal tail, which is quicker. With share 0 the other
+    items are unlinked, so that the row is the test's size.
     """
     cells = [(k, n, m, s) for k in options for n in items for m in models for s in linked]
     made = spread(partial(_zero_gain, seed, worlds), cells, jobs)

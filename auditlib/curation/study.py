@@ -127,7 +127,8 @@ def judged(
         return _waits(curation, "adjudication", "no item was recalled")
     everyone = set(curation.pool.items["item"])
     files = list(a.votes) or _companion(curation.source, "votes", outputs)
-    votes = read_votes(files, everyone) if files else None
+    # those of an embedded pool name all its items, also where only the first ones are looked at
+    votes = read_votes(files, everyone if a.votes else None) if files else None
     if votes is not None:
         votes = votes[votes["item"].isin(wanted)].reset_index(drop=True)
     if a.judges:

@@ -18,7 +18,7 @@ PRINCIPAL = {
     "correctness_agreement": "never solved",
 }
 #: number of options with which the method was published, and the part of its worth there that is enough
-REFERENCE, ENOUGH = 4, 2 / 3
+REFERENCE, ENOUGH = 4, 0.75
 
 
 @cache
@@ -51,7 +51,7 @@ def rates(detector: str, k: int | str, models: int, flag: str | None = None) -> 
     return found.iloc[0] if len(found) else None
 
 
-def worth(detector: str, k: int | str, models: int) -> float:
+def worth(detector: str, k: int | str, models: int = 1) -> float:
     """How much more often the detector flags what it should find than what it should leave alone."""
     r = rates(detector, k, models)
     if r is None:
@@ -60,26 +60,38 @@ def worth(detector: str, k: int | str, models: int) -> float:
     return float(r["detection"] / max(r["false_positive"], 0.5 / r["n_clean"]))
 
 
-def outside(detector: str, k: ArrayLike, models: int) -> NDArray[np.bool_]:
+def outside(detector: str, k: ArrayLike, low: int = 2) -> NDArray[np.bool_]:
     """Items with a number of options for which the detector has not been shown to work.
 
     Parameters
     ----------
     k : float array, shape (items,)
         Options shown; nan (open answers, or unknown) is never outside.
-    models : models of the pool.
+    low : smallest number of options for a detector that the table does not hold.
 
     Notes
     -----
-    Outside: fewer than two options, or :func:`worth` below two thirds of its value with four options and as many
-    models. A detector that the table does not hold is outside below two options only.
+    Outside: fewer than two options, or :func:`worth` below three quarters of its value with four options, both in the
+    table's smallest pool (three models), which is the hardest case.
     """
     shown = np.asarray(k, float)
-    out = shown < 2
-    least = ENOUGH * worth(detector, REFERENCE, models)
+    least = ENOUGH * worth(detector, REFERENCE)
     if np.isnan(least):
-        return out
+        return shown < low
+    out = shown < 2
     for value in np.unique(shown[shown >= 2]):
-        if worth(detector, int(value), models) < least:
+        if worth(detector, int(value)) < least:
             out = out | (shown == value)
     return out
+
+
+def measured(detector: str, k: int) -> str:
+    """What the detector does on worlds of known truth with ``k`` options, beside four; empty where not measured."""
+    here, there = (rates(detector, n, 1) for n in (k, REFERENCE))
+    if here is None or there is None:
+        return ""
+    words = {2: "two", 3: "three"}.get(k, str(k))
+    return (f"On worlds of known truth with {here['models']} models, the flag “{here['flag']}” is raised on "
+            f"{100 * here['false_positive']:.0f}% of {here['spares']} and {100 * here['detection']:.0f}% of "
+            f"{here['finds']} where {words} options are shown, on {100 * there['false_positive']:.0f}% and "
+            f"{100 * there['detection']:.0f}% with four.")  # fmt: skip

@@ -26,7 +26,8 @@ class Detector:
     detect : function of (pool, settings) to a findings frame.
     needs : function of the pool to the reason why it cannot run, or ``""``.
     k_range : (smallest, largest or None)
-        Numbers of options for which its behaviour has been shown.
+        Numbers of options for which its behaviour has been shown; the smallest is looked up in the table of measured
+        error rates where that holds the detector (:mod:`auditlib.detectors.calibrated`).
     """
 
     name: str
@@ -91,7 +92,8 @@ def _outside_k(pool: Pool, d: Detector) -> str:
     """Items whose number of options lies outside the range in which the detector was shown to work."""
     if pool.k is None:
         return ""
+    from auditlib.detectors.calibrated import outside
+
     low, high = d.k_range
-    out = (pool.k < low) | (pool.k > (high or np.inf))
-    n = int(out.sum())
+    n = int((outside(d.name, pool.k, low) | (pool.k > (high or np.inf))).sum())
     return f"{n} items have a number of options outside the calibrated range" if n else ""

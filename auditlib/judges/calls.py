@@ -153,7 +153,10 @@ def _check(table: pd.DataFrame) -> None:
     twice = np.array([len(set(s)) < len(s) for s in table["shown"]], bool)
     known = (("paradigm", PARADIGMS), ("state", STATES), ("effect", ("", *EFFECTS)), ("image", ("", *IMAGES)))
     wrong: list[tuple[np.ndarray, str]] = [
-        (~table[name].isin(words).to_numpy(), f"has an unknown {name}, expected one of {', '.join(filter(None, words))}")
+        (
+            ~table[name].isin(words).to_numpy(),
+            f"has an unknown {name}, expected one of {', '.join(filter(None, words))}",
+        )
         for name, words in known
     ]
     one = table["paradigm"].isin(("single", "reference")).to_numpy()
@@ -200,10 +203,14 @@ def settle(table: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     for judge in dict.fromkeys(table["judge"]):
         mine = table["judge"].eq(judge)
         if n := int((mine & copy).sum()):
-            coverage.append(frames.coverage_row("duplicate", n=n, model=judge, reason="the same call again: counted once"))
+            coverage.append(
+                frames.coverage_row("duplicate", n=n, model=judge, reason="the same call again: counted once")
+            )
         if n := int((mine & split).sum()):
             calls = int(group[mine & split].nunique())
-            reason = f"rows of {calls} calls that contradict each other (no repeat number tells them apart): not counted"
+            reason = (
+                f"rows of {calls} calls that contradict each other (no repeat number tells them apart): not counted"
+            )
             coverage.append(frames.coverage_row("conflict", n=n, model=judge, reason=reason))
     return table[~split & ~copy].reset_index(drop=True), coverage
 

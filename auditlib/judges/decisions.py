@@ -173,7 +173,9 @@ def value_table(
                 rows.append({**shared, "quantity": what, **bootstrap(totals, _ratio, rng=rng, draws=draws).as_row()})
         share = gain_estimate(table, seeds.generator(seed, "judges", name, "share"), draws)
         note = "" if share.value == share.value else "no prompt has a candidate better than the others"
-        rows.append({**shared, "quantity": "share", **share.as_row(), "p": equivalence(share.draws, MARGIN), "note": note})
+        rows.append(
+            {**shared, "quantity": "share", **share.as_row(), "p": equivalence(share.draws, MARGIN), "note": note}
+        )
         for what, fill in (("value_low", "worst"), ("value_high", "best")):
             filled = table["value"].fillna(table[fill])
             rows.append({**shared, "quantity": what, "estimate": float(filled.mean()), "n": len(table)})

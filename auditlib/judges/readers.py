@@ -138,7 +138,9 @@ def read_candidates(path: str | Path, columns: Mapping[str, str] | None = None) 
     """
     path, table, get = _open(path, columns, ("prompt", "candidate", "rating"),
                              ("similarity", "side", "length", "raters", "group", "cluster"))  # fmt: skip
-    out = pd.DataFrame({"prompt": cells.item_ids(table[get["prompt"]]), "candidate": table[get["candidate"]].str.strip()})
+    out = pd.DataFrame(
+        {"prompt": cells.item_ids(table[get["prompt"]]), "candidate": table[get["candidate"]].str.strip()}
+    )
     for name in ("rating", "similarity", "side", "length", "raters"):
         if name in get:
             out[name] = _numbers(table[get[name]], path, name, empty=name != "rating")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from auditlib.judges.decision_data import CHOSEN, NONE, TIE, Choices, Prompts
 from auditlib.stats.paired import Estimate, mean_interval, sign_flip
 
 NAN = float("nan")
+#: shares from which the likelihood is climbed
+_STARTS = tuple(np.array(s) for s in ((0.6, 0.2, 0.2), (0.2, 0.6, 0.2), (0.2, 0.2, 0.6)))
 
 
 @dataclass(frozen=True)
@@ -128,14 +131,14 @@ class Mixture:
     prompts: int
 
 
-def mixture(prompts: Prompts, choices: Choices, *, seed: int = 0, draws: int = 200) -> Mixture | None:
+def mixture(prompts: Prompts, choices: Choices, *, seed: int = 0, draws: int = 100) -> Mixture | None:
     """Mixture view of a judge that was asked in several orders.
 
     Notes
     -----
     Each prompt has one candidate that the content points to, unknown and equally likely at first. A call takes it with
     chance ``content``, takes the locked slot with chance ``locked``, and any candidate alike with chance ``random``;
-    fitted by EM. The locked slot is the one of all numbered slots and the last with the highest likelihood. With two
+    fitted by maximum likelihood. The locked slot is the one of all numbered slots and the last with the highest likelihood. With two
     slots, a lock to one and a lock to the other are one mirrored model, and what is locked to both is random.
 
     Returns
@@ -149,26 +152,26 @@ def mixture(prompts: Prompts, choices: Choices, *, seed: int = 0, draws: int = 2
     if not len(kept):
         return None
     calls = calls.at(np.isin(calls.prompt, kept))
-    n = calls.slots
-    targets: list[tuple[str, NDArray]] = [(str(s + 1), np.full(len(n), s)) for s in range(int(n.min()))]
-    targets.append(("last", n - 1))
-    if n.max() == 2:
+    slots = calls.slots
+    targets: list[tuple[str, NDArray]] = [(str(s + 1), np.full(len(slots), s)) for s in range(int(slots.min()))]
+    targets.append(("last", slots - 1))
+    if slots.max() == 2:
         targets.pop()
     size = prompts.n[kept].astype(float)
-    best: tuple[float, str, NDArray, NDArray] | None = None
+    best: tuple | None = None
     for name, slot in targets:
-        counts = _counts(calls, kept, slot, prompts.rating.shape[1])
-        shares, loglik = _em(counts, size, np.ones(len(kept)))
+        counts, n, pattern = _patterns(_counts(calls, kept, slot, prompts.rating.shape[1]), size)
+        shares, loglik = _fit(counts, n, np.bincount(pattern), _STARTS)
         if best is None or loglik > best[0] + 1e-9:
-            best = (loglik, name, shares, counts)
+            best = (loglik, name, shares, counts, n, pattern)
     assert best is not None
-    loglik, name, shares, counts = best
+    loglik, name, shares, counts, n, pattern = best
     rng = seeds.generator(seed, "judges", "mixture", choices.judge)
     _, code = np.unique(prompts.cluster[kept].astype(str), return_inverse=True)
     clusters = int(code.max()) + 1
     drawn = np.array([
-        _em(counts, size, np.bincount(rng.integers(clusters, size=clusters), minlength=clusters)[code.ravel()],
-            start=shares)[0] for _ in range(draws)
+        _fit(counts, n, np.bincount(pattern, times[code.ravel()], len(n)), [0.94 * shares + 0.02])[0]
+        for times in (np.bincount(rng.integers(clusters, size=clusters), minlength=clusters) for _ in range(draws))
     ])  # fmt: skip
     ends = np.quantile(drawn, [0.025, 0.975], axis=0)
     names = ("content", "locked", "random")
@@ -186,25 +189,43 @@ def _counts(calls: Choices, kept: NDArray, slot: NDArray, width: int) -> NDArray
     return np.concatenate([took, took.sum(axis=1, keepdims=True) - took], axis=2)
 
 
-def _em(counts: NDArray, n: NDArray, weight: NDArray, start: NDArray | None = None) -> tuple[NDArray, float]:
-    shares = np.array([0.5, 0.25, 0.25]) if start is None else 0.98 * start + 0.02 / 3
+def _patterns(counts: NDArray, n: NDArray) -> tuple[NDArray, NDArray, NDArray[np.intp]]:
+    """Distinct prompts, with their n and each prompt's place among them: the likelihood knows no names of candidates."""
+    packed = counts @ (float(counts.max()) + 1) ** np.arange(4)
+    packed = np.where(np.arange(counts.shape[1]) < n[:, None], packed, -1.0)
+    by = np.argsort(packed, axis=1)[:, ::-1]
+    rows = np.column_stack([n, np.take_along_axis(packed, by, axis=1)])
+    _, first, pattern = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return np.take_along_axis(counts, by[:, :, None], axis=1)[first], n[first], pattern.ravel()
+
+
+def _fit(counts: NDArray, n: NDArray, weight: NDArray, starts: Sequence[NDArray]) -> tuple[NDArray, float]:
+    """Shares (content, locked, random) of the highest likelihood, and its logarithm."""
+    from scipy.optimize import minimize
+
     there = np.arange(counts.shape[1]) < n[:, None]
-    last = -np.inf
-    for _ in range(500):
+
+    def loss(free: NDArray) -> tuple[float, NDArray]:
+        shares = _softmax(free)
         content, locked, random = shares
         base = (random / n)[:, None]
-        chance = np.stack([content + locked + base, content + base, locked + base, base], axis=2)
-        logs = (counts * np.log(np.maximum(chance, 1e-300))).sum(axis=2)
-        logs = np.where(there, logs, -np.inf)
+        chance = np.maximum(np.stack([content + locked + base, content + base, locked + base, base], axis=2), 1e-300)
+        logs = np.where(there, (counts * np.log(chance)).sum(axis=2), -np.inf)
         top = logs.max(axis=1, keepdims=True)
         post = np.exp(logs - top)
         total = post.sum(axis=1, keepdims=True)
-        loglik = float(weight @ (top[:, 0] + np.log(total[:, 0] / n)))
-        expected = weight[:, None, None] * (post / total)[:, :, None] * counts / np.maximum(chance, 1e-300)
-        new = np.array([content * expected[:, :, :2].sum(), locked * expected[:, :, [0, 2]].sum(),
-                        (expected * base[:, :, None]).sum()])  # fmt: skip
-        shares = new / new.sum()
-        if loglik - last < 1e-8 * max(1.0, abs(loglik)):
-            break
-        last = loglik
-    return shares, loglik
+        slope = weight[:, None, None] * (post / total)[:, :, None] * counts / chance
+        by = np.array([slope[:, :, :2].sum(), slope[:, :, [0, 2]].sum(), (slope.sum(axis=(1, 2)) / n).sum()])
+        return -float(weight @ (top[:, 0] + np.log(total[:, 0] / n))), -(shares * (by - shares @ by))[:2]
+
+    found = [
+        minimize(loss, np.log(np.maximum(s[:2], 1e-6) / max(s[2], 1e-6)), jac=True, method="L-BFGS-B",
+                 bounds=[(-14, 14)] * 2) for s in starts
+    ]  # fmt: skip
+    best = min(found, key=lambda f: f.fun)
+    return _softmax(best.x), -float(best.fun)
+
+
+def _softmax(free: NDArray) -> NDArray[np.float64]:
+    e = np.exp(np.append(free, 0.0) - max(0.0, free.max()))
+    return e / e.sum()

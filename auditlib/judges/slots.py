@@ -57,7 +57,8 @@ def slot_rates(prompts: Prompts, choices: Choices, *, seed: int = 0) -> pd.DataF
     -------
     DataFrame
         ``judge, scope, slot, n, chosen, estimate, low, high, expected, excess, p, p_clusters, q``. ``scope`` is
-        ``all`` or ``n=3``; ``slot`` counts from 1, ``last`` is the last one of each call. ``p``: Poisson-binomial, calls
+        ``all`` (calls weigh the same), ``prompts`` (prompts weigh the same: the expectation is the mean of ``1/n`` over
+        prompts; no exact p) or ``n=3``; ``slot`` counts from 1, ``last`` is the last one of each call. ``p``: Poisson-binomial, calls
         taken as independent under a choice that knows no slot; ``p_clusters``: sign flips of each cluster's excess;
         ``q``: Holm over the numbered slots of a scope. One call per prompt and order counts.
 
@@ -88,6 +89,7 @@ def slot_rates(prompts: Prompts, choices: Choices, *, seed: int = 0) -> pd.DataF
                          "n": test.n, "chosen": test.observed, "estimate": test.observed / test.n, "low": ends.low,
                          "high": ends.high, "expected": test.mean / test.n,
                          "excess": (test.observed - test.mean) / test.n, "p": test.p, "p_clusters": flip.p})  # fmt: skip
+    rows += _by_prompt(choices.judge, calls, prompts.cluster, seed)
     table = pd.DataFrame(rows)
     if not len(table):
         return table
@@ -95,8 +97,26 @@ def slot_rates(prompts: Prompts, choices: Choices, *, seed: int = 0) -> pd.DataF
     table["q"] = NAN
     for scope in table["scope"].unique():
         mine = numbered & table["scope"].eq(scope)
-        table.loc[mine, "q"] = holm(table.loc[mine, "p"])
+        table.loc[mine, "q"] = holm(table.loc[mine, "p_clusters" if scope == "prompts" else "p"])
     return table
+
+
+def _by_prompt(judge: str, calls: Choices, cluster: NDArray, seed: int) -> list[dict[str, Any]]:
+    """First and last slot with every prompt weighing the same."""
+    rows = []
+    for slot in ("1", "last"):
+        hit = calls.slot == (0 if slot == "1" else calls.slots - 1)
+        by = pd.DataFrame({"p": calls.prompt, "hit": hit, "chance": 1 / calls.slots}).groupby("p").mean()
+        if not len(by):
+            continue
+        rng = seeds.generator(seed, "judges", "slot", judge, "prompts", slot)
+        mean = mean_interval(by["hit"], cluster[by.index], rng=rng)
+        flip = sign_flip(by["hit"] - by["chance"], cluster[by.index], rng=rng, draws=2_000)
+        rows.append({"judge": judge, "scope": "prompts", "slot": slot, "n": len(by), "chosen": int(hit.sum()),
+                     "estimate": mean.value, "low": mean.interval.low, "high": mean.interval.high,
+                     "expected": float(by["chance"].mean()), "excess": mean.value - float(by["chance"].mean()),
+                     "p": NAN, "p_clusters": flip.p})  # fmt: skip
+    return rows
 
 
 def balanced_share(prompts: Prompts, choices: Choices) -> float:

@@ -17,7 +17,9 @@ _SECOND = frozenset(
     ("2", "b", "second", "answer2", "answerb", "response2", "responseb", "model2", "modelb", "assistantb", "option2",
      "optionb", "output2", "outputb", "image2", "imageb", "right")
 )  # fmt: skip
-_TIE = frozenset(("tie", "tied", "c", "equal", "draw", "same", "both", "neither", "bothgood", "bothbad", "nodifference"))
+_TIE = frozenset(
+    ("tie", "tied", "c", "equal", "draw", "same", "both", "neither", "bothgood", "bothbad", "nodifference")
+)
 _UNDECIDED = re.compile(r"(?:tie\b|(?:unable|cannot|can't|can not) (?:to )?(?:decide|choose|tell))", re.IGNORECASE)
 _BROKEN = re.compile(r"\b(?:error|failed|failure|exception|timed? ?out|timeout|invalid)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")

@@ -4,6 +4,7 @@ from auditlib.params.audit import EXTRACTORS, AuditParams, DesignParams, ModelPa
 from auditlib.params.base import Address, ServedModel, Share
 from auditlib.params.curation import AdjudicationParams, CurationParams, ReviewParams, RuleParams
 from auditlib.params.data import DATA_PATHS, TOOLKITS, DataParams
+from auditlib.params.dependence import AnnotationParams, ConditionNames, DependenceParams, FitParams, PriorParams
 from auditlib.params.inference import InferenceParams, JudgeParams
 from auditlib.params.loading import check_params, load_params
 from auditlib.params.pool import BLIND_RUN, CAPABILITIES, STAGES, Params
@@ -17,14 +18,19 @@ __all__ = [
     "TOOLKITS",
     "Address",
     "AdjudicationParams",
+    "AnnotationParams",
     "AuditParams",
+    "ConditionNames",
     "CurationParams",
     "DataParams",
+    "DependenceParams",
     "DesignParams",
+    "FitParams",
     "InferenceParams",
     "JudgeParams",
     "ModelParams",
     "Params",
+    "PriorParams",
     "ReviewParams",
     "RuleParams",
     "ServedModel",

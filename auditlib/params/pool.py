@@ -11,6 +11,7 @@ from auditlib.params.audit import AuditParams, ModelParams
 from auditlib.params.base import Strict
 from auditlib.params.curation import CurationParams
 from auditlib.params.data import DataParams
+from auditlib.params.dependence import DependenceParams
 from auditlib.params.inference import InferenceParams
 
 #: the stages of every pool
@@ -18,7 +19,7 @@ STAGES = ("10_audit", "80_figures", "90_tables")
 #: the stage that calls a model; part of a pool whose params have an ``inference`` block
 BLIND_RUN = "00_blind_run"
 #: the stages of capabilities, by their block, in their order after the audit
-CAPABILITIES = {"curation": "20_curation"}
+CAPABILITIES = {"curation": "20_curation", "dependence": "30_dependence"}
 
 
 class Params(Strict):
@@ -30,12 +31,13 @@ class Params(Strict):
     models: list[ModelParams] = Field(default_factory=list)
     judge: str | None = None
     seed: int = Field(20261129, ge=0)
-    notebooks: list[Literal["00_blind_run", "10_audit", "20_curation", "80_figures", "90_tables"]] = Field(
-        default_factory=lambda: list(STAGES), min_length=1
+    notebooks: list[Literal["00_blind_run", "10_audit", "20_curation", "30_dependence", "80_figures", "90_tables"]] = (
+        Field(default_factory=lambda: list(STAGES), min_length=1)
     )
     audit: AuditParams = Field(default_factory=AuditParams)
     inference: InferenceParams | None = None
     curation: CurationParams | None = None
+    dependence: DependenceParams | None = None
     source: Path | None = Field(default=None, exclude=True)
 
     @model_validator(mode="before")

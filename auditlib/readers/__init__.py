@@ -59,7 +59,7 @@ def read_runs(
     """
     exclude = tuple(exclude_models)
     if data.embedded is not None:
-        from auditlib.synth.embedded import benchmark_of, is_counts, materialise
+        from auditlib.synth.embedded import benchmark_of, is_counts, is_table, materialise
 
         folder = materialise(data.embedded, outputs)
         if benchmark != benchmark_of(data.embedded):
@@ -73,6 +73,9 @@ def read_runs(
             files = {"embedded": None, "counts": folder / "counts.parquet", "items": folder / "items.csv"}
             runs = read_runs(data.model_copy(update=files), benchmark=benchmark, judge=judge, exclude_models=exclude)
             return with_models(runs, folder / "models.csv")
+        if is_table(data.embedded):
+            files = {"embedded": None, "table": folder / "runs.parquet"}
+            return read_runs(data.model_copy(update=files), benchmark=benchmark, judge=judge, exclude_models=exclude)
         data = data.model_copy(update={"embedded": None, "folder": folder, "toolkit": "vlmevalkit"})
     if data.folder is not None:
         return _with_items(_read_folder(data, benchmark, judge, exclude), data)

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from auditlib import lookup
+from auditlib.detectors.calibrated import measured
 from auditlib.figures.pipeline import plural as counted
 from auditlib.figures.style import arm_name
 from auditlib.lookup import one, pool_range, value
@@ -36,8 +37,8 @@ ORIGIN = {
     "truth is known, made to try the audit on."
 }
 ORIGIN |= {
-    name: f"A synthetic pool of 18 sources with the published counts of MMGist{part}: items and models are invented and "
-    "no model was run. It shows how curation works and says nothing about the sources whose names it bears."
+    name: f"A synthetic pool of 18 sources with the published counts of MMGist{part}: items and models are invented "
+    "and no model was run. It shows how curation works and says nothing about the sources whose names it bears."
     for name, part in (("mmgist_synthetic", ""), ("mmgist_small", ", in small"))
 }
 
@@ -112,6 +113,8 @@ def outside_range(audit: Any) -> list[str]:
         "options a blind guess is right half of the time and agreement comes easily, so read the numbers below as a "
         "description of these runs, not as findings about the benchmark."
     ]
+    shown = measured(str(noted["detector"].iloc[0]), 2)
+    out += [f" {shown}"] if shown else []
     auc = one(audit.statistics, "gain_auc", arm=audit.arm)
     if auc is not None:
         low, high = value(auc, "low"), value(auc, "high")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 NAN = float("nan")
-#: a linear score beyond this is a probability of 0 or 1: the estimate has no finite value
-_FAR = 30.0
+#: scores further apart than this within a choice are a probability of 0: the estimate has no finite value
+_FAR = 25.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def conditional_logit(
             if new >= loglik - 1e-12:
                 break
         gain, beta, loglik, p = new - loglik, beta + half * step, new, q
-        separated = bool(np.abs(x @ beta - _group_mean(x @ beta, g, n)[g]).max(initial=0.0) > _FAR)
+        separated = _spread(x @ beta, g, n) > _FAR
         if separated or (gain < 1e-11 and np.abs(gradient).max(initial=0.0) < 1e-6):
             break
     gradient, information = _derivatives(x, g, y, p, n)
@@ -135,8 +135,12 @@ def _softmax(score: NDArray, g: NDArray, n: int) -> NDArray[np.float64]:
     return e / np.bincount(g, weights=e, minlength=n)[g]
 
 
-def _group_mean(score: NDArray, g: NDArray, n: int) -> NDArray[np.float64]:
-    return np.bincount(g, weights=score, minlength=n) / np.maximum(np.bincount(g, minlength=n), 1)
+def _spread(score: NDArray, g: NDArray, n: int) -> float:
+    """Largest distance of two scores within a choice."""
+    top, low = np.full(n, -np.inf), np.full(n, np.inf)
+    np.maximum.at(top, g, score)
+    np.minimum.at(low, g, score)
+    return float((top - low).max(initial=0.0))
 
 
 def _likelihood(x: NDArray, g: NDArray, y: NDArray, beta: NDArray, n: int) -> tuple[float, NDArray[np.float64]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,12 +92,14 @@ def local_fdr(
     The list is a finite population: reviewed items are known, only the others are drawn.  Each stratum's defect rate
     has the posterior ``Beta(k + c m, n - k + c (1 - m))``, where m is a logistic curve in the logarithm of the rank
     fitted to all reviewed items and c = 1 item (c m at least 1/3), so that data of the stratum itself decide and an
-    empty stratum leans on its neighbours.  Each draw is made non-increasing along the ranks (weighted isotonic regression); unreviewed
-    items are then binomial.  Ends of an interval are half-way quantiles of the discrete number of defects, so that
-    coverage stays near the level instead of above it.  With 100 of 2,794 human-checked items (MMLU-Redux; 3, 5 and 14
-    models; wrong key and any key defect) nominal 90% intervals at r = 25, 50 and 100 covered in 85 to 92% of 200
-    draws each.  Far down the list few items are reviewed: the curve is wide there, and the number of defects in the
-    whole list is a matter for a design-based estimate, :mod:`auditlib.review.prevalence`.
+    empty stratum leans on its neighbours.  Each draw is made non-increasing along the ranks (weighted isotonic
+    regression); unreviewed items are then binomial.  Ends of an interval are half-way quantiles of the discrete
+    number of defects, so that coverage stays near the level instead of above it.
+
+    With 100 of 2,794 human-checked items (MMLU-Redux; 3, 5 and 14 models; wrong key and any key defect) the nominal
+    90% intervals at r = 25, 50 and 100 covered the realised precision in 85 to 92% of 200 draws each.  Far down the
+    list few items are reviewed: the curve is wide there, and the number of defects in the whole list is a matter for
+    a design-based estimate, :mod:`auditlib.review.prevalence`.
     """
     place, said, ends = np.asarray(rank, np.intp), np.asarray(defect, float), np.asarray(edges, np.intp)
     total = int(ends[-1])
@@ -156,9 +159,9 @@ def _first(
     """Known defects among the first r plus binomial draws for those not reviewed, stratum by stratum."""
     found, reviewed = int(said[place < r].sum()), int((place < r).sum())
     total, expected = np.full(len(theta), float(found)), float(found)
-    for h, (a, b) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
-        stop = min(int(b), r)
-        unseen = stop - int(a) - int(((place >= a) & (place < stop)).sum())
+    for h, (a, b) in enumerate(pairwise(ends.tolist())):
+        stop = min(b, r)
+        unseen = stop - a - int(((place >= a) & (place < stop)).sum())
         if unseen <= 0:
             continue
         if stop == b:

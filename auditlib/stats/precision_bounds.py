@@ -218,7 +218,6 @@ def precision_bounds(
     *,
     rng: np.random.Generator,
     at: Sequence[int] = (25, 50, 100),
-    groups: ArrayLike | None = None,
     options: ArrayLike | None = None,
     level: float = 0.90,
 ) -> list[PrecisionBound]:
@@ -228,9 +227,6 @@ def precision_bounds(
     ----------
     letters, key, options : as in :func:`vote_cells`
     order : item numbers, most suspect first, of :func:`auditlib.stats.label_conflict.label_conflict`
-    groups : codes, shape (items,), optional
-        Parts of the pool with their own rate of shared errors, for instance short and long questions where ties are
-        broken by length.
     level : one-sided
 
     Notes
@@ -242,37 +238,34 @@ def precision_bounds(
     ``urn`` continues it as a Polya urn (beta law of an option's popularity, :func:`fit_urn`): the chance of joining a
     wrong option grows with those already there.  It assumes that errors which all models make are at least as common
     as the law fitted to the rarer ones says, and that inside a level of equal votes the order tells nothing about
-    wrong keys.  ``moments`` assumes no law at all and is used where the urn does not fit.  A bound is refused (``none``)
-    when it is not below 0.95, with fewer than 3 models, or where the list goes below the votes that are extrapolated
-    and nothing remains.  Independent errors, the assumption that makes posteriors of latent-class models far too
-    large, are assumed nowhere: errors shared more than the urn says make these bounds too high, never too low.
+    wrong keys (a tie break that does tell something uses up part of the margin).  ``moments`` assumes no law at all
+    and is used where the urn does not fit.  Nothing is said (``none``) with fewer than 3 models and where the bound is
+    not below 0.95; items with so few votes that they lie in the fitted range count as wrong keys.
+
+    Independent errors, the assumption that makes the posteriors of latent-class models far too large, are assumed
+    nowhere: errors shared more than the urn says, families among them, make these bounds too high, never too low.
+    On MMLU-Redux (40 pools of 3 and of 5 models, one of 14) the 90% bound at r = 50 was 2.1, 2.2 and 1.8 times the
+    realised precision on average and never below it.
     """
-    said, right = np.asarray(letters), np.asarray(key)
-    ranked, parts = np.asarray(order), _codes(groups, len(right))
+    said, right, ranked = np.asarray(letters), np.asarray(key), np.asarray(order)
     if said.shape[1] < 3:
         return [PrecisionBound(r, 0.0, np.nan, level, "none: fewer than 3 models") for r in at]
-    kept = [np.flatnonzero((parts == g) & (right >= 0)) for g in np.unique(parts)]
-    cells = [vote_cells(said[i], right[i], None if options is None else np.asarray(options)[i]) for i in kept]
+    cells = vote_cells(said, right, options)
+    urn = fit_urn(cells) if _enough(cells) else None
+    if urn is not None and urn.fits:
+        method, share = "urn", _urn_shares(cells, urn, rng)
+    else:
+        method, share = "moments", _moment_shares(cells, level)
     lead = _leading(said, right)
-    urns = [fit_urn(c) if _enough(c) else None for c in cells]
-    use_urn = all(u is not None and u.fits for u in urns)
-    share = [_urn_shares(c, u, rng) if use_urn else _moment_shares(c, level) for c, u in zip(cells, urns, strict=True)]
     out = []
     for r in at:
-        first = ranked[:r]
-        if len(first) < r:
-            out.append(PrecisionBound(r, 0.0, np.nan, level, f"none: only {len(first)} items are ranked"))
+        if len(ranked) < r:
+            out.append(PrecisionBound(r, 0.0, np.nan, level, f"none: only {len(ranked)} items are ranked"))
             continue
-        right_keys = np.zeros(len(share[0]))
-        for s, i in zip(share, kept, strict=True):
-            mine = first[np.isin(first, i)]
-            right_keys += s @ np.bincount(lead[mine], minlength=s.shape[1])
-        upper = min(1.0, 1 - float(np.quantile(right_keys, 1 - level)) / r)
-        upper = np.ceil(upper * r) / r if upper < 1 else upper
-        method = "urn" if use_urn else "moments"
-        if not upper < UNINFORMATIVE:
-            method = f"none: {method} bound {upper:.2f}"
-        out.append(PrecisionBound(r, 0.0, upper, level, method))
+        right_keys = share @ np.bincount(lead[ranked[:r]], minlength=share.shape[1])
+        upper = float(np.ceil(r - np.quantile(right_keys, 1 - level))) / r
+        said_so = method if upper < UNINFORMATIVE else f"none: {method} bound {upper:.2f}"
+        out.append(PrecisionBound(r, 0.0, upper, level, said_so))
     return out
 
 
@@ -281,9 +274,8 @@ def _enough(cells: VoteCells) -> bool:
     return bool((cells.alternatives[1 : cells.cut + 1] >= FEWEST).all())
 
 
-def _urn_shares(cells: VoteCells, urn: Urn | None, rng: np.random.Generator) -> NDArray[np.float64]:
+def _urn_shares(cells: VoteCells, urn: Urn, rng: np.random.Generator) -> NDArray[np.float64]:
     """Draws of the share of right keys among items by votes of the leading alternative; 0 up to the cut."""
-    assert urn is not None
     drawn = shared_errors_urn(cells, urn, rng=rng)
     out = np.minimum(drawn / np.maximum(cells.alternatives, 1), 1.0)
     out[:, : cells.cut + 1] = 0
@@ -305,7 +297,3 @@ def _leading(said: NDArray, right: NDArray) -> NDArray[np.intp]:
     for o in range(int(max(said.max(initial=-1), right.max(initial=-1))) + 1):
         lead = np.where(right == o, lead, np.maximum(lead, (said == o).sum(axis=1)))
     return lead
-
-
-def _codes(groups: ArrayLike | None, items: int) -> NDArray[np.intp]:
-    return np.zeros(items, np.intp) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]

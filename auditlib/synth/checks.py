@@ -14,12 +14,12 @@ TITLES = {"published": "published numbers", "truth": "planted faults"}
 
 def checks_of(audit: Audit) -> dict[str, Callable[[Audit], pd.DataFrame]]:
     """File stem -> function, for the pools whose right answer is known; empty for every other pool."""
-    from auditlib.synth.embedded import is_counts
+    from auditlib.synth.embedded import is_counts, is_table
     from auditlib.synth.planted import confusion
     from auditlib.synth.published import compare
 
     name = audit.params.data.embedded if audit.params else None
-    if name is None or is_counts(name) or audit.steps["limit"] is not None:
+    if name is None or is_counts(name) or is_table(name) or audit.steps["limit"] is not None:
         return {}
     return {"truth": confusion} if name == "tinysee" else {"published": compare}
 

@@ -2,7 +2,7 @@
 
 ``tinysee`` lies in the package as VLMEvalKit wrote it. The two replicas are kept as one table each and written out
 once, as the results folder that the toolkit would have left. The two MMGist pools are generated and written out once,
-as a table of answer counts and what belongs to it.
+as a table of answer counts and what belongs to it; ``dependence_synthetic`` likewise, as a table of replies.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _POOLS = {
     "mmgist_synthetic": "23,250 synthetic items of 18 sources and 27 invented models with published margins; no model "
     "was run",
     "mmgist_small": "1,800 synthetic items in the same proportions; no model was run",
+    "dependence_synthetic": "400 synthetic items, eight invented models under four conditions, and vectors of image, "
+    "question and options; no model was run",
 }
 _BENCHMARKS = {
     "tinysee": "TinySee",
@@ -42,10 +44,13 @@ _BENCHMARKS = {
     "hallusionbench_replica": "HallusionBench",
     "mmgist_synthetic": "MMGist",
     "mmgist_small": "MMGist",
+    "dependence_synthetic": "Synthetic",
 }
 #: pools of answer counts and their number of items, None for all
 _CURATED = {"mmgist_synthetic": None, "mmgist_small": 1800}
-#: files of such a pool beside ``counts.parquet``
+#: pools that are one table of replies, with vectors of the items' content
+_TABLES = ("dependence_synthetic",)
+#: files of a pool of answer counts beside ``counts.parquet``
 COMPANIONS = ("items", "models", "truth", "votes", "readings")
 
 
@@ -67,6 +72,16 @@ def items_file(name: str) -> Path | None:
 def is_counts(name: str) -> bool:
     """Whether an embedded pool is a table of answer counts."""
     return _known(name) in _CURATED
+
+
+def is_table(name: str) -> bool:
+    """Whether an embedded pool is one table of replies, ``runs.parquet``."""
+    return _known(name) in _TABLES
+
+
+def structure_file(name: str, outputs: str | Path) -> Path | None:
+    """The vectors of image, question and options that come with an embedded pool; None where there are none."""
+    return materialise(name, outputs) / "structure.npz" if is_table(name) else None
 
 
 def companion(name: str, what: str, outputs: str | Path) -> Path:
@@ -114,7 +129,8 @@ def materialise(name: str, outputs: str | Path) -> Path:
     -------
     Path
         A folder for :func:`auditlib.readers.vlmevalkit.read_vlmevalkit`; of a pool of answer counts, the folder with
-        ``counts.parquet`` and :data:`COMPANIONS`.
+        ``counts.parquet`` and :data:`COMPANIONS`; of a table of replies, that with ``runs.parquet``, ``structure.npz``
+        and ``truth.csv``.
 
     Raises
     ------
@@ -128,7 +144,8 @@ def materialise(name: str, outputs: str | Path) -> Path:
     """
     if _known(name) == "tinysee":
         return _DATA / "tinysee"
-    packed = _recipe() if name in _CURATED else (_DATA / "replica" / f"{name}.csv.gz").read_bytes()
+    generated = name in _CURATED or name in _TABLES
+    packed = _recipe(name) if generated else (_DATA / "replica" / f"{name}.csv.gz").read_bytes()
     digest = hashlib.sha256(packed + _LAYOUT.encode()).hexdigest()[:16]
     target = Path(outputs) / ".embedded" / name / digest
     if target.is_dir():
@@ -139,6 +156,8 @@ def materialise(name: str, outputs: str | Path) -> Path:
         work.chmod(0o755)
         if name in _CURATED:
             _write_curated(_CURATED[name], work)
+        elif name in _TABLES:
+            _write_dependence(work)
         else:
             table = pd.read_csv(io.BytesIO(gzip.decompress(packed)), dtype=str, keep_default_na=False)
             _write_replica(table, _BENCHMARKS[name], work)
@@ -157,9 +176,23 @@ def _known(name: str) -> str:
     return name
 
 
-def _recipe() -> bytes:
-    """The code that makes the pools of answer counts, so that a copy made by other code is not taken for theirs."""
-    return b"".join(p.read_bytes() for p in sorted(_DATA.parent.glob("curated*.py")))
+def _recipe(name: str) -> bytes:
+    """The code that makes a generated pool, so that a copy made by other code is not taken for its own."""
+    files = (
+        [*_DATA.parent.glob("curated*.py")]
+        if name in _CURATED
+        else [_DATA.parent / "modality.py", _DATA.parent / "dependence_pool.py"]
+    )
+    return b"".join(p.read_bytes() for p in sorted(files))
+
+
+def _write_dependence(folder: Path) -> None:
+    from auditlib.synth.dependence_pool import dependence_pool
+
+    pool = dependence_pool()
+    pool.runs.to_parquet(folder / "runs.parquet", index=False)
+    pool.truth.to_csv(folder / "truth.csv", index=False, lineterminator="\n")
+    np.savez(folder / "structure.npz", **pool.structure)
 
 
 def _write_curated(items: int | None, folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""Longer tables of error rates; each module runs alone."""
