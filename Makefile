@@ -4,6 +4,7 @@
 # make test-vllm  runs TinySee's models in the real vLLM, which it installs in .venv-vllm first (3.5 GB, minutes)
 # make test-vlmeval  runs the bridge with the packaged VLMEvalKit, which it installs in .venv-vlmeval first (6.5 GB)
 # make fuzz     throws damaged files and odd replies at the readers for ten minutes
+# make calibrate  measures the audit's own error rates on worlds of known truth and prints the tables (minutes)
 # make bench    measures speed and memory as ratios within one run
 # make audit and make test create .venv from requirements.lock when it is not there yet.
 
@@ -17,7 +18,7 @@ RUN ?=
 # test files at a time
 WORKERS ?= 2
 
-.PHONY: audit audit-all test test-vllm test-vlmeval lab bench fuzz lint lock
+.PHONY: audit audit-all test test-vllm test-vlmeval calibrate lab bench fuzz lint lock
 
 audit: $(READY)
 	$(BIN)/python -m auditlib run params/*.yaml $(RUN)
@@ -40,6 +41,9 @@ lab: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz 10
+
+calibrate: $(READY)
+	$(BIN)/python -m auditlib.calibration --ship $(RUN)
 
 bench: $(READY)
 	@for script in tests/bench/bench_*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done

@@ -13,7 +13,7 @@ import pandas as pd
 
 from auditlib.counts import count, why_not
 from auditlib.frames import SEVERITIES, coverage_row, frame
-from auditlib.params import AuditParams, Params
+from auditlib.params import CAPABILITIES, AuditParams, Params
 from auditlib.pool import Pool
 
 
@@ -55,6 +55,13 @@ class Audit:
     def study(self, name: str) -> Any:
         """The result of a capability's study of this pool (curation ...); None where its notebook has not been run."""
         return self.studies(name)
+
+    @cached_property
+    def all_findings(self) -> pd.DataFrame:
+        """The audit's findings, and those of every study of this pool."""
+        results = [r for name in CAPABILITIES if (r := self.study(name)) is not None]
+        more = [r.frames["findings"] for r in results if "findings" in r.frames]
+        return pd.concat([self.findings, *more], ignore_index=True) if more else self.findings
 
     @property
     def settings(self) -> AuditParams:

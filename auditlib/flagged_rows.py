@@ -20,7 +20,7 @@ def flagged_findings(audit: Any) -> pd.DataFrame:
     Every count of flagged items in tables, report and ``flagged.md`` is made from these rows.
     """
     # arms first: a detector that flags nothing in the headline arm must not fall back on another arm's flags
-    table = of_headline_arm(audit.findings, lookup.headline_arm(audit))
+    table = of_headline_arm(audit.all_findings, lookup.headline_arm(audit))
     return table[table["flag"].astype(bool)]
 
 

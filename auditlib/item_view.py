@@ -71,7 +71,7 @@ def item_view(audit: Audit, item: str) -> ItemView:
         )
     facts = audit.items.iloc[at[0]]
     replies = _replies(audit, item)
-    findings = audit.findings[audit.findings["item"] == item]
+    findings = audit.all_findings[audit.all_findings["item"] == item]
     findings = findings.loc[findings["flag"], ["detector", "arm", "severity", "score", "message"]].reset_index(
         drop=True
     )

@@ -32,10 +32,6 @@ def read_tensor(path: Path, *, k: int = 4, tag: str = "") -> ResponseTensor:
 
 
 def read_contaminated(folder: Path, *, k: int = 4) -> ContaminatedPool:
-    """Clean and corrupted items of one benchmark; models are matched by their order by name, as they are spelt twice
-    in different ways."""
-    name = folder.name
-    clean = read_tensor(folder / f"normal_{name}.csv", k=k)
-    other = read_tensor(folder / f"shuffled_{name}.csv", k=k, tag="corrupted ")
-    renamed = ResponseTensor(other.hits, other.trials, other.k, clean.subjects, other.items, clean.families)
-    return contaminate(clean, renamed)
+    """Clean and corrupted items of one benchmark."""
+    clean = read_tensor(folder / f"normal_{folder.name}.csv", k=k)
+    return contaminate(clean, read_tensor(folder / f"shuffled_{folder.name}.csv", k=k, tag="corrupted "))

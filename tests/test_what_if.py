@@ -133,7 +133,7 @@ def test_wrong_keys_reverse_a_claim_and_each_variant_undoes_it():
     assert (n[AS_IS], n[WITHOUT], n[CORRECTED], n[WEIGHTED]) == (500, 440, 500, 440)
     pair = found.claims[found.claims["variant"] == CORRECTED].iloc[0]
     assert (pair["first"], pair["second"], pair["change"]) == ("parrot", "sharp", "reversed")
-    assert any(s.startswith("Corrected keys: 1 pairs told apart the other way round") for s in found.sentences())
+    assert any(s.startswith("Corrected keys: 1 pair told apart the other way round") for s in found.sentences())
 
 
 def test_claims_are_exactly_the_pairs_whose_bands_say_otherwise():
@@ -156,7 +156,7 @@ def test_same_seed_same_bands_and_no_variant_touches_another():
 
 
 def test_user_mistakes_are_one_line():
-    pool, flagged, _ = mended_pool()
+    pool, _, _ = mended_pool()
     bare = Pool.from_hits(pool.arm.hits["full"])
     for call, words in (
         (lambda: what_if(pool, flagged=["nope"]), "not in the pool"),

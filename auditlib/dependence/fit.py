@@ -1,4 +1,4 @@
-"""Fitting: L-BFGS preconditioned by item and subject blocks, Adam as the reference, and the calibration rounds."""
+"""Fitting: L-BFGS preconditioned by the inverse curvature, Adam as the reference, and the calibration rounds."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from auditlib.dependence.curvature import Metric, curvature
 from auditlib.dependence.objective import (
     BRIDGE_DIFFICULTY,
     BRIDGE_SLOPE,
     GATES,
     Problem,
-    align_terms,
     bounded,
     evaluate,
     gate,
@@ -23,12 +23,11 @@ from auditlib.dependence.objective import (
 from auditlib.dependence.thresholds import CALIBRATION, Calibration, calibrate
 from auditlib.threads import single_threaded
 
-_MEMORY = 10
-#: iterations at which the block curvature is taken anew
-_REFRESH = (0, 1, 2, 4, 8, 16, 32)
+_MEMORY = 6
+#: iterations at which the curvature is taken anew; the first is needed
+_REFRESH = (0, 1, 3, 8, 20)
 #: longest move of one unbounded parameter in one step
 _LONGEST = 2.0
-_PAIRS = np.array(np.triu_indices(5))
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,14 @@ class Fit:
 
 
 def start(problem: Problem) -> NDArray[np.float64]:
-    """Closed-form start: shrunk empirical logits of each item and condition, taken back through the gates."""
+    """Closed-form start: shrunk empirical logits of each item and condition, taken back through the gates, and slopes
+    as the bridge draws them."""
     m = problem.subjects
     x = np.zeros(problem.size)
     tau, u, v = unpack(problem, x)
     u[:] = -0.7
+    if problem.design.shape[1] > 1:
+        u += BRIDGE_SLOPE.T @ problem.design[:, 1:].T
     right, drawn = np.zeros((m, 4)), np.zeros((m, 4))
     item_right, item_drawn = np.zeros((4, problem.items)), np.zeros((4, problem.items))
     for block in problem.blocks:
@@ -76,70 +78,15 @@ def start(problem: Problem) -> NDArray[np.float64]:
     return x
 
 
-def curvature(problem: Problem, x: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Inverse Gauss-Newton blocks, of subjects (subjects, 4, 4) and of items (items, 8, 8), for the mean."""
-    s, m, aligned = problem.settings, problem.subjects, problem.aligned
-    theta, a, b = bounded(problem, x)
-    features = np.column_stack([theta, np.ones(m)])
-    pairs = (features[:, _PAIRS[0]] * features[:, _PAIRS[1]]).T
-    full = np.empty((5, 5), int)
-    full[_PAIRS[0], _PAIRS[1]] = full[_PAIRS[1], _PAIRS[0]] = np.arange(15)
-    # places of (theta_k theta_l), (theta_k 1), (1 1), and how often their conditions meet
-    places = np.block(
-        [
-            [full[:4, :4], np.tile(full[:4, 4:], (1, 4))],
-            [np.tile(full[4:, :4], (4, 1)), full[4:, 4:] * np.ones((4, 4), int)],
-        ]
-    )
-    gates = np.tile(GATES, (1, 2))
-    signs = np.repeat([1.0, -1.0], 4)
-    slope = a * (1 - a / s.a_max)
-    reach = 1 - (b / s.b_max) ** 2
-    of_items = np.empty((problem.items, 8, 8))
-    of_subjects = np.zeros((m, 16))
-    for block in problem.blocks:
-        cut = block.cut
-        coefficients = gate(a[:, cut], b[:, cut])
-        p = expit(features @ coefficients.reshape(5, -1))
-        w1 = p * (1 - p)
-        w = w1 if block.trials is None else w1 * block.trials
-        totals = (pairs @ w).reshape(15, 4, -1)
-        scale = np.vstack([slope[:, cut], reach[:, cut]]) * signs[:, None]
-        h = np.einsum("ck,cl,klci->ikl", gates, gates, totals[places], optimize=True)
-        h *= scale.T[:, :, None] * scale.T[:, None, :]
-        if aligned:
-            _, _, dq, lw = align_terms(problem, p.mean(0).reshape(4, -1), cut)
-            first = (features.T @ w1).reshape(5, 4, -1) / m
-            jump = GATES.T[:, :, None] * np.concatenate([first[:4], np.repeat(first[4:], 4, 0)]).reshape(2, 4, 4, -1)
-            jac = np.einsum("rci,kci->rki", dq, jump.reshape(8, 4, -1)) * scale
-            h += np.einsum("ri,rki,rli->ikl", lw, jac, jac, optimize=True)
-        of_items[cut] = h
-        cross = coefficients[:4, None] * coefficients[None, :4]
-        of_subjects += w @ cross.reshape(16, -1).T
-    of_items[:, np.arange(8), np.arange(8)] += s.residual
-    turn = 1 - (theta / s.theta_max) ** 2
-    blocks = of_subjects.reshape(m, 4, 4) * turn[:, :, None] * turn[:, None, :]
-    blocks[:, np.arange(4), np.arange(4)] += s.ability
-    return np.linalg.inv(blocks) * problem.items, np.linalg.inv(of_items) * problem.items
-
-
-def _precondition(problem: Problem, blocks: tuple[NDArray, NDArray], g: NDArray) -> NDArray[np.float64]:
-    out = np.empty_like(g)
-    m, n = 4 * problem.subjects, problem.items
-    out[:m] = (blocks[0] @ g[:m].reshape(-1, 4, 1)).ravel()
-    out[m:] = np.einsum("ikl,li->ki", blocks[1], g[m:].reshape(8, n)).ravel()
-    return out
-
-
-def _direction(problem: Problem, g: NDArray, memory: deque, blocks: tuple[NDArray, NDArray]) -> NDArray[np.float64]:
-    """Two-loop recursion of L-BFGS (Nocedal 1980) on the block-diagonal inverse curvature."""
+def _direction(g: NDArray, memory: deque, metric: Metric) -> NDArray[np.float64]:
+    """Two-loop recursion of L-BFGS (Nocedal 1980) on the inverse curvature."""
     d = -g
     marks = []
     for step, change, rho in reversed(memory):
         mark = rho * np.vdot(step, d)
         d -= mark * change
         marks.append(mark)
-    d = _precondition(problem, blocks, d)
+    d = metric(d)
     for (step, change, rho), mark in zip(memory, reversed(marks)):
         d += (mark - rho * np.vdot(change, d)) * step
     return d
@@ -147,21 +94,20 @@ def _direction(problem: Problem, g: NDArray, memory: deque, blocks: tuple[NDArra
 
 @single_threaded()
 def minimise(problem: Problem, x: NDArray | None = None, *, iterations: int = 60, tolerance: float = 1e-6) -> Fit:
-    """L-BFGS from ``x`` (a closed-form start by default), its first metric the inverse of the block curvature."""
+    """L-BFGS from ``x`` (a closed-form start by default), its first metric the inverse curvature."""
     x = start(problem) if x is None else np.array(x, float)
     f, g = evaluate(problem, x)
     memory: deque = deque(maxlen=_MEMORY)
     trace, evaluations, still, step = [f], 1, 0, 0
-    blocks = None
     while step < iterations and still < 2:
-        if step in _REFRESH or blocks is None:
-            blocks = curvature(problem, x)
-        d = _direction(problem, g, memory, blocks)
+        if step in _REFRESH:
+            metric = curvature(problem, x)
+        d = _direction(g, memory, metric)
         np.clip(d, -_LONGEST, _LONGEST, out=d)
         fall = float(np.vdot(g, d))
         if fall >= 0:
             memory.clear()
-            d = np.clip(_precondition(problem, blocks, -g), -_LONGEST, _LONGEST)
+            d = np.clip(metric(-g), -_LONGEST, _LONGEST)
             fall = float(np.vdot(g, d))
         size = 1.0
         while True:

@@ -75,12 +75,12 @@ def _rate(hits: NDArray, trials: NDArray, part: NDArray) -> NDArray[np.float64]:
 
 
 def _agree(part: NDArray, whole: NDArray) -> tuple[float, float]:
-    """Spearman and Kendall; NaN where all models score the same."""
-    from scipy.stats import kendalltau, spearmanr
-
+    """Spearman and Kendall (tau b); NaN where all models score the same."""
     if not (np.isfinite(part).all() and np.isfinite(whole).all()) or np.ptp(part) == 0 or np.ptp(whole) == 0:
         return np.nan, np.nan
-    return float(spearmanr(part, whole).statistic), float(kendalltau(part, whole).statistic)
+    ranks = pd.DataFrame({"part": part, "whole": whole}).rank().to_numpy()
+    x, y = (np.sign(v[:, None] - v[None, :]) for v in (part, whole))
+    return float(np.corrcoef(ranks.T)[0, 1]), float((x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum()))
 
 
 def families_left_out(d: Dependence, draws: int = 2000) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,14 @@ from auditlib.numerals import percent
 from auditlib.stats.intervals import wilson
 from auditlib.studies.results import Result
 
-#: a label that fewer bootstrap draws than this repeat is uncertain
+if TYPE_CHECKING:
+    from auditlib.dependence.annotation import Annotation
+
+#: a label that at least this share of the bootstrap draws repeats is stable
 STABLE = 0.8
 COORDINATES = ("base", "visual", "textual", "joint")
+#: and one that fewer than this repeat hangs on the models at hand
+UNCERTAIN = 0.5
 #: who moved an item, in the order of the report
 MOVERS = {
     "agree": "responses and structure say the same",
@@ -33,8 +38,12 @@ MOVERS = {
 }
 
 
-def measure(d: Dependence) -> Result:
+def measure(d: Dependence, people: Annotation | None = None) -> Result:
     """Every table of a diagnosis, as :class:`~auditlib.studies.results.Result` ``dependence``.
+
+    Parameters
+    ----------
+    people : labels of readers, against which the methods are then scored.
 
     Notes
     -----
@@ -60,7 +69,7 @@ def measure(d: Dependence) -> Result:
     items = made["items"]
     made |= {"composition": composition(items), "moved": moved(items), "thresholds": _thresholds(d),
              "abilities": _abilities(d), "order": order(d), "frozen": frozen_items(d)}  # fmt: skip
-    uncertain = items[items["stability"].lt(STABLE) & ~items["undetermined"]]
+    uncertain = items[items["stability"].lt(UNCERTAIN) & ~items["undetermined"]]
     made["uncertain"] = uncertain.sort_values("stability", kind="stable").reset_index(drop=True)
     add("zero_gain", lambda: zero_gain(d, items))
     add("subset", lambda: held_out.subset_curve(d))
@@ -68,6 +77,12 @@ def measure(d: Dependence) -> Result:
         made["margins"], made["newcomers"] = held_out.families_left_out(d)
     except AuditError as why:
         lacking["margins"] = str(why)
+    if people is not None:
+        made |= {"people": people.table, "people_agreement": people.agreement}
+        try:
+            made["people_scores"], made["people_compared"] = _against_people(d, people, items)
+        except AuditError as why:
+            lacking["people_scores"] = str(why)
     made["findings"] = findings(items)
     return Result("dependence", {k: v for k, v in made.items() if len(v)}, _facts(d, lacking))
 
@@ -210,10 +225,10 @@ def findings(items: pd.DataFrame) -> pd.DataFrame:
         if r["undetermined"]:
             words = f"answered in {percent(r['accuracy_full'])} of the full runs, near chance: nothing is said of views"
             severity, score = "low", 1 - r["solvability"]
-        elif r["stability"] < STABLE:
+        elif r["stability"] < UNCERTAIN:
             words = f"{name}, but only in {percent(r['stability'], 0)} of the draws of models"
             severity, score = "info", 1 - r["stability"]
-        elif r["label"] in "RT":
+        elif r["label"] in "RT" and r["stability"] >= STABLE:
             words = (f"{name}: the question without the image suffices (answered so in {percent(r['accuracy_blind'])}, "
                      f"with it in {percent(r['accuracy_full'])})")  # fmt: skip
             severity, score = "low", text
@@ -276,6 +291,12 @@ def _abilities(d: Dependence) -> pd.DataFrame:
     return out
 
 
+def _against_people(d: Dependence, people: Annotation, items: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    from auditlib.dependence.annotation import methods_of, score_methods
+
+    return score_methods(people.table, methods_of(items), rng=d.source.rng("dependence", "people"))
+
+
 def _partial_facts(table: pd.DataFrame) -> dict[str, Any]:
     out: dict[str, Any] = {c: float(table[c].mean()) for c in CONDITIONS if c in table}
     for c in ("image_only", "blind"):
@@ -296,12 +317,13 @@ def _facts(d: Dependence, lacking: dict[str, str]) -> dict[str, Any]:
         return out
     seen = ~g.undetermined
     out |= {
-        "method": g.method, "blend": g.blend, "converged": g.converged, "iterations": g.iterations,
+        "method": g.method, "blend": float(g.blend), "converged": g.converged, "iterations": g.iterations,
         "undetermined": int(g.undetermined.sum()),
         "labels": {z: int(((g.labels == z) & seen).sum()) for z in LABELS},
         "draws": 0 if d.stability is None else d.stability.draws,
-        "uncertain": 0 if d.stability is None else int(((d.stability.label < STABLE) & seen).sum()),
-        "stable_level": STABLE,
+        "uncertain": 0 if d.stability is None else int(((d.stability.label < UNCERTAIN) & seen).sum()),
+        "stable": 0 if d.stability is None else int(((d.stability.label >= STABLE) & seen).sum()),
+        "levels": [UNCERTAIN, STABLE],
     }  # fmt: skip
     return out
 

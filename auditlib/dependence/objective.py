@@ -1,4 +1,4 @@
-"""The penalised likelihood of four-condition responses: value, gradient and block curvature, item block by block.
+"""The penalised likelihood of four-condition responses: value and gradient, item block by block.
 
 A response is right with probability ``logistic(sum_k G_ck (a_ik theta_mk - b_ik))``, coordinates base, visual, textual
 and joint. The structural anchor (an intercept and a bridge from the prior to slopes and difficulties) enters as a ridge
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from auditlib.dependence.kernel import compiled
 from auditlib.dependence.profile import DELTA, KAPPA, marginals
 
 #: which coordinates (base, visual, textual, joint) act in which condition (none, image, question, both)
@@ -239,8 +240,12 @@ def evaluate(problem: Problem, x: NDArray, *, anchored: bool = True) -> tuple[fl
     g_tau, g_u, g_v = unpack(problem, grad)
     g_theta = np.zeros((m, 5))
     f = 0.0
+    fused = compiled() if s.guess != "chance" else None
     for block in problem.blocks:
         cut, width = block.cut, block.cut.stop - block.cut.start
+        if fused:
+            f += _fused(problem, block, fused, (theta, a[:, cut], b[:, cut]), (g_theta, g_u[:, cut], g_v[:, cut]))
+            continue
         coefficients = gate(a[:, cut], b[:, cut]).reshape(5, -1)
         eta = features @ coefficients
         p = np.negative(eta)
@@ -277,6 +282,28 @@ def evaluate(problem: Problem, x: NDArray, *, anchored: bool = True) -> tuple[fl
         slot += left
     grad /= problem.items
     return float(f) / problem.items, grad
+
+
+def _fused(problem: Problem, block: Block, passes: tuple, at: tuple, slots: tuple) -> float:
+    """Loss of a block by the compiled passes; derivatives by bounded parameters go to ``slots``."""
+    theta, a, b = (np.ascontiguousarray(values) for values in at)
+    forward, backward = passes
+    m, width = problem.subjects, a.shape[1]
+    plain = block.trials is None
+    trials = block.hits if plain else block.trials
+    p, dq = np.empty((m, 4, width)), np.zeros((4, width))
+    f = forward(theta, a, b, block.hits, block.misses, trials, plain, block.single, p, dq)
+    if problem.aligned:
+        dq /= m
+        value, dq, _, _ = align_terms(problem, dq, block.cut)
+        f += value
+        dq /= m
+    else:
+        dq[:] = 0
+    g_items = np.empty((2, 4, width))
+    backward(theta, a, block.hits, trials, plain, dq, p, g_items[0], g_items[1], slots[0])
+    slots[1][:], slots[2][:] = g_items
+    return f
 
 
 def _with_chance(

@@ -121,7 +121,8 @@ def calls_frame(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> pd.DataFram
     for name in _FLOAT:
         table[name] = pd.to_numeric(table[name], errors="coerce").astype(float) if name in table else np.nan
     for name, empty in _WHOLE.items():
-        table[name] = (table[name] if name in table else pd.Series(empty, index=table.index)).astype(np.int64)
+        column = table[name] if name in table else pd.Series(empty, index=table.index)
+        table[name] = pd.to_numeric(column).fillna(empty).astype(np.int64)
     table["cluster"] = table["cluster"].where(table["cluster"].ne(""), table["instance"])
     table["order"] = table["order"].where(table["order"].ne(""), table["shown"].map(" | ".join))
     table = _both_ways(table)
@@ -243,7 +244,8 @@ def stated(table: pd.DataFrame) -> list[dict[str, Any]]:
             rows.append(frames.coverage_row("warning", n=len(mine), model=str(judge), reason=reason))
             continue
         several = mine[mine["paradigm"].isin(("pairwise", "best_of_n"))]
-        orders = several.groupby(list(UNIT), sort=False)["shown"].nunique()
+        same = several["shown"].map(lambda s: tuple(sorted(s))).rename("candidates")
+        orders = several.groupby([several[c] for c in UNIT] + [same], sort=False)["shown"].nunique()
         if n := int((orders == 1).sum()):
             whole = ": an effect of the order cannot be told" if n == len(orders) else ": not in the order comparison"
             reason = f"decisions shown in one order only{whole}"

@@ -143,7 +143,10 @@ def _constant(table: pd.DataFrame, code: NDArray, column: str, default) -> NDArr
     if mixed.any():
         prompt = table["prompt"].to_numpy()[code == np.flatnonzero(mixed)[0]][0]
         raise AuditError(f"candidates of prompt {prompt!r} differ in {column}", mend=f"give each prompt one {column}")
-    return table.groupby(code)[column].first().to_numpy(dtype=object)
+    found = table.groupby(code)[column].first().to_numpy(dtype=object)
+    blank = np.array([not isinstance(v, str) or not v.strip() for v in found])
+    # without a name of its own a prompt is its own cluster, and belongs to no group
+    return np.where(blank, "(none)" if default is None else np.asarray(default, object), found)
 
 
 def choices_of(calls: pd.DataFrame, prompts: Prompts, judge: str, paradigm: str = "best_of_n") -> Choices:

@@ -22,7 +22,7 @@ _TIE = 1e-9
 
 
 def call_weights(prompts: Prompts, choices: Choices) -> NDArray[np.float64]:
-    """Chance of each candidate in each call, shape (M, N): 1 for a choice, equal shares for a declared tie, NaN else."""
+    """Chance of each candidate in each call, shape (M, N): 1 for a choice, equal shares for a tie, NaN else."""
     out = np.zeros((len(choices.prompt), prompts.rating.shape[1]))
     chosen = np.flatnonzero(choices.state == CHOSEN)
     out[chosen, choices.candidate[chosen]] = 1

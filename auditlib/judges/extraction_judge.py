@@ -144,9 +144,9 @@ def joined_readings(readings: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame
     first = readings[readings["repeat"].eq(0)]
     for variant in VARIANTS:
         said = first[first["variant"].eq(variant)].set_index("response")["said"]
-        table[variant] = table["response"].map(said).fillna("")
+        table[variant] = said.reindex(table["response"]).fillna("").to_numpy(dtype=object)
     again = readings[readings["variant"].eq("plain") & readings["repeat"].eq(1)].set_index("response")["said"]
-    table["again"] = table["response"].map(again).fillna("")
+    table["again"] = again.reindex(table["response"]).fillna("").to_numpy(dtype=object)
     for name, default in (("kind", "all"), ("cluster", None), ("weight", 1.0)):
         if name not in table:
             table[name] = table["response"].astype(str) if default is None else default

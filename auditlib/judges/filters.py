@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from auditlib import seeds
 from auditlib.judges.decision_data import TIE, Choices, Prompts
-from auditlib.judges.decisions import baseline, expected, order_decisions, per_prompt
+from auditlib.judges.decisions import expected, order_decisions, per_prompt
 from auditlib.stats.paired import bootstrap, cluster_totals
 
 NAN = float("nan")
@@ -224,14 +224,3 @@ def coverage_curve(
     table = pd.DataFrame({"coverage": at / n, "gain": seen, "low": low, "high": high, "sim_low": centre - far * spread,
                           "sim_high": centre + far * spread})  # fmt: skip
     return CoverageCurve(table, area, float(areas.mean()), (1 + g) / (1 + draws), n, int((~known).sum()))
-
-
-def fallback_value(prompts: Prompts, weights: NDArray, keep: NDArray, fallback: str) -> float:
-    """Mean rating of "the judge's decision where kept, else the fallback" over prompts with a decision.
-
-    ``fallback`` is ``random``, ``similarity`` or ``best`` (a person who knows).
-    """
-    value = expected(weights, prompts.rating)
-    other = expected(baseline(prompts, fallback), prompts.rating)
-    known = ~np.isnan(value)
-    return float(np.where(keep, value, other)[known].mean()) if known.any() else NAN

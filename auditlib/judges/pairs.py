@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -57,18 +55,17 @@ def order_consistency(calls: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
 
 def _both_orders(calls: pd.DataFrame) -> pd.DataFrame:
     """One row per pair: the first answered call of each order."""
-    rows: list[dict[str, Any]] = []
-    for key, mine in calls.groupby([*UNIT, "judge"], sort=False):
-        answered = mine[mine["state"].isin(ANSWERED)]
-        orders = list(dict.fromkeys(mine["shown"]))
-        first = answered.drop_duplicates("shown")
-        row: dict[str, Any] = {"instance": key[1], "cluster": mine["cluster"].iloc[0], "one_order": len(orders) < 2,
-                               "whole": len(orders) > 1 and len(first) > 1}  # fmt: skip
-        for i, call in enumerate(first.head(2).to_dict("records"), start=1):
-            row |= {f"choice_{i}": call["choice"], f"slot_{i}": call["slot"], f"state_{i}": call["state"]}
-        rows.append(row)
-    names = [f"{what}_{i}" for i in (1, 2) for what in ("choice", "slot", "state")]
-    return pd.DataFrame(rows, columns=["instance", "cluster", "one_order", "whole", *names])
+    same = calls["shown"].map(lambda s: tuple(sorted(s))).rename("candidates")
+    table = calls.assign(pair=calls.groupby([calls[c] for c in (*UNIT, "judge")] + [same], sort=False).ngroup())
+    one = table.groupby("pair")["shown"].nunique() < 2
+    first = table[table["state"].isin(ANSWERED)].drop_duplicates(["pair", "shown"])
+    first = first.assign(place=first.groupby("pair").cumcount() + 1)
+    out = pd.DataFrame({"cluster": table.groupby("pair")["cluster"].first(), "one_order": one})
+    for i in (1, 2):
+        mine = first[first["place"].eq(i)].set_index("pair")
+        for what in ("choice", "slot", "state"):
+            out[f"{what}_{i}"] = mine[what].reindex(out.index)
+    return out.assign(whole=~out["one_order"] & out["state_2"].notna())
 
 
 def slot_preference(calls: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:

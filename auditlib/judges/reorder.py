@@ -98,17 +98,20 @@ def pair_changes(choices: Choices) -> tuple[pd.DataFrame, pd.Series]:
     frame with columns ``change, slot, neither, tie`` and a series of changes, both by place of the prompt
     """
     use = choices.state != NONE
+    # two calls compare where they show the same candidates
+    _, same = np.unique(np.sort(choices.shown[use], axis=1), axis=0, return_inverse=True)
     table = pd.DataFrame({
+        "same": same.ravel(),
         "prompt": choices.prompt[use], "order": choices.order[use], "slot": choices.slot[use],
         "candidate": np.where(choices.state[use] == TIE, -1, choices.candidate[use]), "call": np.arange(use.sum()),
     })  # fmt: skip
-    pairs = table.merge(table, on="prompt", suffixes=("", "_2"))
+    pairs = table.merge(table, on=["prompt", "same"], suffixes=("", "_2"))
     pairs = pairs[pairs["call"] < pairs["call_2"]]
     change = pairs["candidate"].ne(pairs["candidate_2"])
     tie = change & (pairs["candidate"].lt(0) | pairs["candidate_2"].lt(0))
     slot = change & ~tie & pairs["slot"].eq(pairs["slot_2"])
     kinds = pd.DataFrame({"prompt": pairs["prompt"], "change": change, "slot": slot, "neither": change & ~tie & ~slot,
-                          "tie": tie}).astype({k: float for k in ("change", "slot", "neither", "tie")})  # fmt: skip
+                          "tie": tie}).astype(dict.fromkeys(("change", "slot", "neither", "tie"), float))  # fmt: skip
     other = pairs["order"].ne(pairs["order_2"])
     return kinds[other].groupby("prompt").mean(), kinds[~other].groupby("prompt")["change"].mean()
 
@@ -138,15 +141,14 @@ def mixture(prompts: Prompts, choices: Choices, *, seed: int = 0, draws: int = 1
     -----
     Each prompt has one candidate that the content points to, unknown and equally likely at first. A call takes it with
     chance ``content``, takes the locked slot with chance ``locked``, and any candidate alike with chance ``random``;
-    fitted by maximum likelihood. The locked slot is the one of all numbered slots and the last with the highest likelihood. With two
-    slots, a lock to one and a lock to the other are one mirrored model, and what is locked to both is random.
+    fitted by maximum likelihood. The locked slot is the one of all numbered slots and the last with the highest
+    likelihood. With two slots, a lock to both alike is random.
 
     Returns
     -------
-    None where no prompt has choices in two orders.
+    None where no prompt has choices in two orders among calls that show all its candidates.
     """
-    use = choices.state == CHOSEN
-    calls = choices.at(use)
+    calls = choices.at((choices.state == CHOSEN) & (choices.slots == prompts.n[choices.prompt]))
     several = pd.Series(calls.order).groupby(calls.prompt).nunique()
     kept = several.index[several.to_numpy() > 1].to_numpy()
     if not len(kept):
@@ -190,7 +192,7 @@ def _counts(calls: Choices, kept: NDArray, slot: NDArray, width: int) -> NDArray
 
 
 def _patterns(counts: NDArray, n: NDArray) -> tuple[NDArray, NDArray, NDArray[np.intp]]:
-    """Distinct prompts, with their n and each prompt's place among them: the likelihood knows no names of candidates."""
+    """Distinct prompts, their n and each prompt's place among them: the likelihood knows no names of candidates."""
     packed = counts @ (float(counts.max()) + 1) ** np.arange(4)
     packed = np.where(np.arange(counts.shape[1]) < n[:, None], packed, -1.0)
     by = np.argsort(packed, axis=1)[:, ::-1]

@@ -139,8 +139,16 @@ def _request(
     for number, (_, content) in enumerate(shown, start=1):
         parts += [f"\nCandidate {number}:", *content]
     # names of candidates are never shown: they may tell who made them
-    return Request(item=decision.prompt, model=settings.model, condition="judge", parts=(*parts, f"\n{_CLOSE}"),
-                   generation=settings.generation, sample=repeat, prompt_version=settings.version, purpose=PURPOSE)  # fmt: skip
+    return Request(
+        item=decision.prompt,
+        model=settings.model,
+        condition="judge",
+        parts=(*parts, f"\n{_CLOSE}"),
+        generation=settings.generation,
+        sample=repeat,
+        prompt_version=settings.version,
+        purpose=PURPOSE,
+    )
 
 
 def calls_of(planned: Iterable[Planned], settings: DecisionSettings, answer: Callable[[str], Reply | None]) -> Calls:

@@ -58,9 +58,9 @@ def slot_rates(prompts: Prompts, choices: Choices, *, seed: int = 0) -> pd.DataF
     DataFrame
         ``judge, scope, slot, n, chosen, estimate, low, high, expected, excess, p, p_clusters, q``. ``scope`` is
         ``all`` (calls weigh the same), ``prompts`` (prompts weigh the same: the expectation is the mean of ``1/n`` over
-        prompts; no exact p) or ``n=3``; ``slot`` counts from 1, ``last`` is the last one of each call. ``p``: Poisson-binomial, calls
-        taken as independent under a choice that knows no slot; ``p_clusters``: sign flips of each cluster's excess;
-        ``q``: Holm over the numbered slots of a scope. One call per prompt and order counts.
+        prompts; no exact p) or ``n=3``; ``slot`` counts from 1, ``last`` is the last one of each call. ``p``:
+        Poisson-binomial, calls taken as independent under a choice that knows no slot; ``p_clusters``: sign flips of
+        each cluster's excess; ``q``: Holm over the numbered slots of a scope. One call per prompt and order counts.
 
     Notes
     -----
@@ -88,7 +88,8 @@ def slot_rates(prompts: Prompts, choices: Choices, *, seed: int = 0) -> pd.DataF
             rows.append({"judge": choices.judge, "scope": scope, "slot": slot if slot == "last" else str(slot + 1),
                          "n": test.n, "chosen": test.observed, "estimate": test.observed / test.n, "low": ends.low,
                          "high": ends.high, "expected": test.mean / test.n,
-                         "excess": (test.observed - test.mean) / test.n, "p": test.p, "p_clusters": flip.p})  # fmt: skip
+                         "excess": (test.observed - test.mean) / test.n, "p": test.p,
+                         "p_clusters": flip.p})  # fmt: skip
     rows += _by_prompt(choices.judge, calls, prompts.cluster, seed)
     table = pd.DataFrame(rows)
     if not len(table):

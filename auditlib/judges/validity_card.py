@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +147,6 @@ def same_judge(old: Choices, new: Choices, *, rng: np.random.Generator, draws: i
     width = int(max(a.shown.shape[1], b.shown.shape[1]))
     slot = np.column_stack([a.slots[i] * width + a.slot[i], b.slots[j] * width + b.slot[j]])
     cell = np.column_stack([a.prompt[i] * width + a.candidate[i], b.prompt[j] * width + b.candidate[j]])
-    _, prompt = np.unique(a.prompt[i], return_inverse=True)
     ps = [_swap(np.unique(x, return_inverse=True)[1].reshape(-1, 2), f, rng, draws)
           for x, f in ((slot, _chi_square), (cell, _distance))]  # fmt: skip
     return SameJudge(*ps, pairs=len(shared), left_out=left)

@@ -21,6 +21,7 @@ def statistics(pool: Pool) -> tuple[pd.DataFrame, pd.DataFrame]:
     from auditlib.metrics.extraction import extraction_rows
     from auditlib.metrics.families import add_q
     from auditlib.metrics.key_information import key_information_rows
+    from auditlib.metrics.key_integrity import key_integrity_rows
     from auditlib.metrics.policies import policy_rows
     from auditlib.metrics.pool_size import pool_rows
     from auditlib.metrics.positions import position_rows
@@ -41,6 +42,7 @@ def statistics(pool: Pool) -> tuple[pd.DataFrame, pd.DataFrame]:
         design_rows,
         extraction_rows,
         key_information_rows,
+        key_integrity_rows,
         integrity_rows,
         set_rows,
         policy_rows,

@@ -41,7 +41,9 @@ class WhatIf:
                 continue
             said = self.claims[self.claims["variant"] == variant]
             parts = [
-                f"{n} {words}" for change, words in CHANGES.items() if (n := int((said["change"] == change).sum()))
+                f"{n} {'pair' if n == 1 else 'pairs'} {words}"
+                for change, words in CHANGES.items()
+                if (n := int((said["change"] == change).sum()))
             ]
             out.append(
                 f"{variant[0].upper()}{variant[1:]}: " + ("; ".join(parts) if parts else "no rank claim flips") + "."
@@ -51,10 +53,10 @@ class WhatIf:
 
 #: kinds of change of a claim about two models, in words after a number of pairs
 CHANGES = {
-    "reversed": "pairs told apart the other way round",
-    "lost": "pairs no longer told apart",
-    "gained": "pairs newly told apart",
-    "order": "pairs change order without being told apart in either",
+    "reversed": "told apart the other way round",
+    "lost": "no longer told apart",
+    "gained": "newly told apart",
+    "order": "in another order, told apart in neither",
 }
 
 

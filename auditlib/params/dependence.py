@@ -101,6 +101,6 @@ class DependenceParams(Strict):
     fit: FitParams = Field(default_factory=FitParams)
     bootstrap: int = Field(100, ge=2, le=100_000)
     subsets: list[Share] = Field(default_factory=lambda: [0.02, 0.05, 0.1, 0.2, 0.5], min_length=1)
-    splits: int = Field(10, ge=2, le=1000)
+    splits: int = Field(6, ge=2, le=1000)
     families: list[str] = Field(default_factory=list)
     annotation: AnnotationParams | None = None

@@ -49,11 +49,24 @@ def review_folder(paths: RunPaths) -> Path:
 
 
 def flagged_items(audit: Audit) -> list[str]:
-    """Items with a finding, more than for information, that looking at the item can settle."""
-    found = audit.findings
-    mine = found["flag"] & found["detector"].isin(DETECTORS) & found["severity"].ne("info")
-    items = set(found.loc[mine, "item"])
-    return [i for i in audit.items["item"] if i in items]
+    """Items for people: those that a curation's judges name, where one was run; else those with a finding, more than
+    for information, that looking at the item can settle."""
+    named = judged_items(audit)
+    if not named:
+        found = audit.findings
+        mine = found["flag"] & found["detector"].isin(DETECTORS) & found["severity"].ne("info")
+        named = dict.fromkeys(found.loc[mine, "item"], "")
+    return [i for i in audit.items["item"] if i in named]
+
+
+def judged_items(audit: Audit) -> dict[str, str]:
+    """Items that a curation's judges confirm, or suspect of some defect, with the label they agree on."""
+    curation = audit.study("curation")
+    if curation is None or "adjudicated" not in curation.frames:
+        return {}
+    table = curation.frames["adjudicated"]
+    table = table[table["state"].isin(["confirmed", "defect_any"])]
+    return dict(zip(table["item"], table["label"]))
 
 
 def sound_items(audit: Audit) -> list[str]:
@@ -74,7 +87,8 @@ def prepare(
 
     Parameters
     ----------
-    flagged : items for every reader's table (default: :func:`flagged_items`). proposed : what judges say of them.
+    flagged : items for every reader's table (default: :func:`flagged_items`). proposed : what judges say of them, kept
+        in the sealed key (default: the curation's judges).
 
     Raises
     ------
@@ -86,6 +100,7 @@ def prepare(
     given = settings.curation.review if settings.curation else ReviewParams()
     entries = _entries(audit)
     chosen = list(flagged_items(audit) if flagged is None else flagged)
+    proposed = {i: x for i, x in judged_items(audit).items() if x} if proposed is None else proposed
     rest = len(entries) - len(chosen)
     rng = seeds.generator(settings.seed, settings.pool, "review probes")
     number = probe_number(len(chosen) + min(given.unflagged, rest), given.probes)

@@ -25,9 +25,11 @@ from auditlib.stats.gain_kernel import (
 from auditlib.stats.intervals import NAN
 
 #: models used at once, directions of the table used, items that the design counts on at most
-MOST_MODELS, DIRECTIONS, DESIGN_ITEMS = 24, 35, 5_000
+MOST_MODELS, DIRECTIONS, DESIGN_ITEMS = 24, 28, 5_000
 #: neighbouring bands of gain, half a margin wide, differ in mass by at most this factor in the regular set
-RATIO = 2.0
+RATIO = 1.5
+#: such bands on either side, so that they reach to three margins
+BANDS = 6
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,9 @@ def prevalence_set(
     margin : float
         Largest gain (difference of two probabilities) that counts as none.
     ratio : float, optional
-        None: every mixing law is allowed. A number: bands of gain half a margin wide, from half a margin to two
-        margins on either side, hold masses that differ from their neighbour's by at most this factor, so that no law
-        hides its items just beyond the margin; smaller gains are free, a spike at 0 included.
+        None: every mixing law is allowed. A number: bands of gain half a margin wide, up to three margins on either
+        side, hold masses that differ from their neighbour's by at most this factor, so that no law hides its items
+        just beyond the margin; a spike of any height within a quarter of a margin of 0 comes on top.
     level : float
         Coverage of the share.
     observed : boolean array, optional
@@ -127,8 +129,8 @@ def prevalence_set(
     """
     if not 0 < margin < 1:
         raise ValueError("the margin must lie between 0 and 1")
-    if ratio is not None and (ratio < 1 or 4 * margin > 2):
-        raise ValueError("the ratio must be at least 1, the margin at most a half")
+    if ratio is not None and (ratio < 1 or BANDS * margin / 2 >= 1):
+        raise ValueError("the ratio must be at least 1, the margin below a third")
     c = changes(full, blind, observed)
     size = min(c.least - 1, MOST_MODELS if degree is None else degree)
     facts = (level, margin, NAN if ratio is None else float(ratio), c.items, c.least)
@@ -194,7 +196,7 @@ class _Design:
         by_model = table.without.T @ table.without - table.shared
         self.spread = self.basis.T @ by_item @ self.basis / items + _positive(self.basis.T @ by_model @ self.basis)
         self.centre = pilot @ self.basis
-        self.coarse, self.fine = self._rows(1, 14), self._rows(5, 40)
+        self.coarse, self.fine = self._rows(1, 10), self._rows(5, 30)
 
     def _rows(self, parts: int, height: int) -> tuple[Floats, Floats, Floats, Floats]:
         """Polynomials at nodes, both indicators, and the restriction's share of each node."""
@@ -205,7 +207,7 @@ class _Design:
         kernel = trinomial(self.size, (total + g) / 2, (total - g) / 2) @ self.basis
         return kernel, *(np.repeat(x, height, axis=0) for x in (bands[:, 1], bands[:, 0], slack))
 
-    def weights(self, upper: bool, level: float, rounds: int = 16, tolerance: float = 0.003) -> Floats:
+    def weights(self, upper: bool, level: float, rounds: int = 12, tolerance: float = 0.004) -> Floats:
         """Weights whose polynomial bounds the indicator from above (or below) everywhere."""
         sign, z = (1.0 if upper else -1.0), float(ndtri(0.5 + level / 2))
         at, over, under, slack = self.coarse
@@ -259,18 +261,17 @@ def band_nodes(margin: float, ratio: float | None, parts: int) -> tuple[Floats, 
     slack : shape (nodes, restrictions)
         What a node's mass adds to each restriction ``<= 0`` of the regular set.
     """
-    step, k = margin / 2, 3
+    step, k = margin / 2, BANDS
     offsets = np.linspace(0, 1, 2 * parts + 1)
-    near = np.unique(np.round(np.concatenate([step * (j + offsets) for j in range(k + 1)]), 12))
-    out = 2 * margin + (1 - 2 * margin) * (1 - np.cos(np.pi / 2 * np.linspace(0, 1, 8 * parts + 1)))
+    near = np.unique(np.round(np.concatenate([step * (j + offsets) for j in range(k)]), 12))
+    out = k * step + (1 - k * step) * (1 - np.cos(np.pi / 2 * np.linspace(0, 1, 8 * parts + 1)))
     plain = np.unique(np.r_[near, np.round(out, 12)])
     rows = [(g, g < margin - 1e-9, g <= margin + 1e-9, None) for g in plain]
     if ratio is not None:
-        # outside the restricted bands as before; inside them each node belongs to its own band
-        lo, hi = step, (k + 1) * step
-        rows = [r for r in rows if r[0] <= lo + 1e-9 or r[0] >= hi - 1e-9]
+        # the spike and what lies beyond the bands are free; inside the bands each node belongs to its own band
+        rows = [r for r in rows if r[0] <= step / 2 + 1e-9 or r[0] >= k * step - 1e-9]
         for j in range(k):
-            rows += [(step * (j + 1 + o), j == 0, j == 0, j) for o in offsets]
+            rows += [(step * (j + o), j < 2, j < 2, j) for o in offsets]
     gain, inside, slack = [], [], []
     for side in (1, -1):
         for g, open_, closed, j in rows:

@@ -103,7 +103,7 @@ def bayes_fdr(posterior: ArrayLike, q: float = 0.1) -> FdrList:
     running = np.cumsum(1 - values[order]) / np.arange(1, len(order) + 1)
     # items of one posterior are listed together or not at all
     last = np.ones(len(order), bool)
-    last[:-1] = values[order][:-1] != values[order][1:]
+    last[:-1] = np.diff(values[order]) < -1e-9
     fits = np.flatnonzero((running <= q + 1e-12) & last)
     size = int(fits[-1]) + 1 if len(fits) else 0
     return FdrList(order[:size], running[:size], q, float(values[order[0]]) if len(order) else float("nan"))

@@ -92,7 +92,8 @@ def sign_flip(
         g, step = 0, max(1, BATCH // k)
         for start in range(0, draws, step):
             size = min(step, draws - start)
-            g += int((np.abs(rng.choice((-1.0, 1.0), (size, k)) @ moving) >= seen).sum())
+            positive = rng.integers(2, size=(size, k), dtype=np.int8) @ moving
+            g += int((np.abs(2 * positive - moving.sum()) >= seen).sum())
         p, method = (1 + g) / (1 + draws), "sign flips"
     return SignFlip(len(d), len(sums), float(d.mean()), p, method)
 

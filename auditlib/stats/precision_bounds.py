@@ -15,8 +15,10 @@ from scipy.stats import chi2, norm
 UNINFORMATIVE = 0.95
 #: points of the grid of popularities in the linear program
 GRID = 201
-#: the urn is refused where its fit to the cells it is fitted on is worse than this, at its edge or upwards
+#: the urn is refused where the fit to its own cells has a smaller p, overshoots their upper end, or has b = 1
 FIT_LEVEL = 0.01
+#: share of items that no model is ever taken to miss
+IMMUNE = 0.25
 #: pairs in a cell under which no tail is extrapolated
 FEWEST = 5
 
@@ -30,11 +32,20 @@ class VoteCells:
     alternatives : pairs by number of votes, shape (models + 1,)
     key : share of items by votes for the key, shape (models + 1,)
     leading : items by votes for their leading alternative, shape (models + 1,)
+    live : alternatives with the pairs taken off the cell 0 that nobody would ever choose: all but one wrong option of
+        each item, and that one too in :data:`IMMUNE` of the items (and no more than the cell holds)
     """
 
     alternatives: NDArray[np.intp]
     key: NDArray[np.float64]
     leading: NDArray[np.intp]
+
+    @property
+    def live(self) -> NDArray[np.intp]:
+        out, items = self.alternatives.copy(), int(self.leading.sum())
+        dead = max(int(out.sum()) - items, 0) + int(IMMUNE * items)
+        out[0] = max(int(out[0]) - dead, 0)
+        return out
 
     @property
     def models(self) -> int:
@@ -50,13 +61,18 @@ class VoteCells:
 class PrecisionBound:
     """Bound on the share of wrong keys among the first ``r``.
 
-    ``upper`` is NaN where nothing is known; ``lower`` is 0 without reviews, since errors that all models share cannot
-    be told from wrong keys by votes.  ``method`` names the assumption: ``urn``, ``moments`` or ``none: reason``.
+    Attributes
+    ----------
+    lower : 0 without reviews, since errors that all models share cannot be told from wrong keys by votes.
+    upper : under the assumption that ``method`` names, ``urn`` or ``moments``; NaN where nothing is known.
+    outer : under that of ``moments`` alone, whatever the law of shared errors.
+    method : ``urn``, ``moments`` or ``none: reason``.
     """
 
     r: int
     lower: float
     upper: float
+    outer: float
     level: float
     method: str
 
@@ -79,7 +95,7 @@ class Urn:
 
     @property
     def fits(self) -> bool:
-        return not (self.over or (self.edge and self.p < FIT_LEVEL))
+        return not (self.edge or self.over) and self.p >= FIT_LEVEL
 
 
 def vote_cells(letters: ArrayLike, key: ArrayLike, options: ArrayLike | None = None) -> VoteCells:
@@ -120,12 +136,13 @@ def fit_urn(cells: VoteCells) -> Urn:
     Notes
     -----
     The likelihood is that of the cells 0..cut given that a pair falls into one of them, so that cells which wrong
-    keys fill play no part.  b >= 1: the density of popularities does not rise towards 1, i.e. errors that every model
-    makes are no more common than errors that most make.  The covariance of (log a, log(b - 1)) is the inverse of the
-    numerical Hessian; on the edge b = 1 that of log a alone.
+    keys fill play no part.  Of each item's wrong options at most one is taken to be live: dead ones, if counted as
+    draws from the law, would make its tail heavier than it is.  b >= 1: the density of popularities does not rise
+    towards 1, i.e. errors that every model makes are no more common than errors that most make.  The covariance of
+    (log a, log(b - 1)) is the inverse of the numerical Hessian; on the edge b = 1 that of log a alone.
     """
     n, cut = cells.models, cells.cut
-    seen = cells.alternatives[: cut + 1]
+    seen = cells.live[: cut + 1]
 
     def loss(t: NDArray) -> float:
         lp = _log_pmf(n, float(np.exp(t[0])), 1 + float(np.exp(t[1])))[: cut + 1]
@@ -145,6 +162,9 @@ def fit_urn(cells: VoteCells) -> Urn:
     # the highest third of the fitted cells: does the law overshoot there, so that its tail would too?
     top = slice(cut + 1 - max(1, (cut + 1) // 3), cut + 1)
     over = fitted[top].sum() - seen[top].sum() > 2.5 * np.sqrt(fitted[top].sum())
+    # and does it promise more unanimous errors than there are?
+    tail, held = expected[cut + 1 :].sum(), cells.alternatives[cut + 1 :].sum()
+    over = over or tail - held > 2 * np.sqrt(tail)
     return Urn(a, b, expected, _covariance(loss, t, edge), p, bool(edge), bool(over))
 
 
@@ -177,7 +197,7 @@ def shared_errors_urn(
     a, b, j = np.exp(t[:, :1]), 1 + np.exp(t[:, 1:]), np.arange(n + 1)
     lp = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1) + betaln(a + j, b + n - j) - betaln(a, b)
     lp -= np.logaddexp.reduce(lp[:, : cut + 1], axis=1, keepdims=True)
-    return rng.poisson(cells.alternatives[: cut + 1].sum() * np.exp(lp)).astype(float)
+    return rng.poisson(cells.live[: cut + 1].sum() * np.exp(lp)).astype(float)
 
 
 def shared_errors_moments(cells: VoteCells, first: int, *, level: float = 0.90) -> float:
@@ -238,34 +258,34 @@ def precision_bounds(
     ``urn`` continues it as a Polya urn (beta law of an option's popularity, :func:`fit_urn`): the chance of joining a
     wrong option grows with those already there.  It assumes that errors which all models make are at least as common
     as the law fitted to the rarer ones says, and that inside a level of equal votes the order tells nothing about
-    wrong keys (a tie break that does tell something uses up part of the margin).  ``moments`` assumes no law at all
-    and is used where the urn does not fit.  Nothing is said (``none``) with fewer than 3 models and where the bound is
-    not below 0.95; items with so few votes that they lie in the fitted range count as wrong keys.
+    wrong keys (a tie break that does tell something uses up part of the margin).  The first assumption can be tested
+    on the lower cells from 5 models on; the urn is refused where it fails.  With 3 or 4 it cannot, and a law with a
+    gap breaks the bound: many items that mislead about half of the models and none that mislead most, or many items
+    that no model could ever miss.  ``moments`` assumes no law, only models exchangeable given the item; it is used
+    where the urn is refused, and given as ``outer`` everywhere.  Nothing is said (``none``) with fewer than 3 models
+    and where the bound is not below 0.95; items with votes in the fitted range count as wrong keys.
 
     Independent errors, the assumption that makes the posteriors of latent-class models far too large, are assumed
     nowhere: errors shared more than the urn says, families among them, make these bounds too high, never too low.
-    On MMLU-Redux (40 pools of 3 and of 5 models, one of 14) the 90% bound at r = 50 was 2.1, 2.2 and 1.8 times the
-    realised precision on average and never below it.
     """
     said, right, ranked = np.asarray(letters), np.asarray(key), np.asarray(order)
     if said.shape[1] < 3:
-        return [PrecisionBound(r, 0.0, np.nan, level, "none: fewer than 3 models") for r in at]
+        return [PrecisionBound(r, 0.0, np.nan, np.nan, level, "none: fewer than 3 models") for r in at]
     cells = vote_cells(said, right, options)
     urn = fit_urn(cells) if _enough(cells) else None
-    if urn is not None and urn.fits:
-        method, share = "urn", _urn_shares(cells, urn, rng)
-    else:
-        method, share = "moments", _moment_shares(cells, level)
+    outer = _moment_shares(cells, level)
+    method, share = ("urn", _urn_shares(cells, urn, rng)) if urn is not None and urn.fits else ("moments", outer)
     lead = _leading(said, right)
     out = []
     for r in at:
         if len(ranked) < r:
-            out.append(PrecisionBound(r, 0.0, np.nan, level, f"none: only {len(ranked)} items are ranked"))
+            why = f"none: only {len(ranked)} items are ranked"
+            out.append(PrecisionBound(r, 0.0, np.nan, np.nan, level, why))
             continue
-        right_keys = share @ np.bincount(lead[ranked[:r]], minlength=share.shape[1])
-        upper = float(np.ceil(r - np.quantile(right_keys, 1 - level))) / r
+        levels = np.bincount(lead[ranked[:r]], minlength=share.shape[1])
+        upper, loose = (float(np.ceil(r - np.quantile(s @ levels, 1 - level))) / r for s in (share, outer))
         said_so = method if upper < UNINFORMATIVE else f"none: {method} bound {upper:.2f}"
-        out.append(PrecisionBound(r, 0.0, upper, level, said_so))
+        out.append(PrecisionBound(r, 0.0, upper, max(upper, loose), level, said_so))
     return out
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditlib.figures import FIGURES, Figure
-from auditlib.studies import curation
+from auditlib.studies import curation, dependence
 from auditlib.studies.results import Result, load_result, save_result
 from auditlib.tables import TABLES, Table
 
@@ -42,6 +42,8 @@ STUDIES: dict[str, Study] = {
     s.name: s
     for s in (
         Study("curation", "Curation", "20_curation", curation.FIGURES, curation.TABLES, curation.words),
+        Study("dependence", "Modality dependence", "30_dependence", dependence.FIGURES, dependence.TABLES,
+              dependence.words),
     )
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Judges of best-of-n decisions with planted habits: one locked to a slot, one good but unsure, two that share an error.
+"""Judges of best-of-n decisions with planted habits: locked to a slot, good but unsure, two that share an error.
 
 All of it is synthetic. What the planted habits imply is written down exactly, so that estimates can be held against it.
 """
