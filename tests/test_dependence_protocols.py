@@ -40,22 +40,22 @@ FAMILIES = ("a", "a", "a", "b", "b", "b", "c", "c", "c", "d", "d", "d")
 @pytest.fixture(scope="module")
 def planted():
     """A pool, its responses with families, and a prior that is right more often than not."""
-    pool = simulate_modality(7, items=240, dimensions=2)
+    pool = simulate_modality(7, items=160, dimensions=2)
     responses = ResponseTensor.from_arrays(pool.hits, k=pool.k, families=FAMILIES)
-    noise = np.random.default_rng(0).dirichlet(np.ones(4), 240)
+    noise = np.random.default_rng(0).dirichlet(np.ones(4), 160)
     return pool, responses, StructuralPrior.from_profile(0.7 * noise + 0.3 * np.eye(4)[pool.label])
 
 
 @pytest.fixture(scope="module")
 def damaged():
     """Half of the items have lost their image: what it adds is gone, and so is what both views add together."""
-    pool = simulate_modality(8, items=160, dimensions=2)
+    pool = simulate_modality(8, items=80, dimensions=2)
     p = pool.probability.copy()
     p[:, :, 1] = p[:, :, 0]
     p[:, :, 3] = p[:, :, 2]
     hits = (np.random.default_rng(1).random(p.shape) < p).astype(float)
     clean = ResponseTensor.from_arrays(pool.hits, k=4)
-    other = ResponseTensor.from_arrays(hits, k=4, items=[f"damaged {i}" for i in range(160)])
+    other = ResponseTensor.from_arrays(hits, k=4, items=[f"damaged {i}" for i in range(80)])
     return contaminate(clean, other)
 
 
@@ -123,11 +123,11 @@ def test_bootstrap_against_all_resamples():
     for at in product(range(5), repeat=5):
         at = list(at)
         drawn.append(np.subtract(scores_by_hand(truth[at], first[at]), scores_by_hand(truth[at], second[at])))
-    exact = np.quantile(drawn, [0.1, 0.9], axis=0)
     c = compare_paired(truth, first, second, rng=np.random.default_rng(0), draws=20_000, level=0.8)
-    for j, metric in enumerate(("accuracy", "macro-F1")):
-        i = c.interval[metric]
-        np.testing.assert_allclose([i.low, i.high], exact[:, j], atol=0.021)
+    for values, interval in zip(np.array(drawn).T, c.interval.values()):
+        for end, at in ((interval.low, 0.1), (interval.high, 0.9)):
+            # steps of the exact distribution are wide: the end must lie where it crosses its level
+            assert (values < end - 1e-9).mean() - 0.01 <= at <= (values <= end + 1e-9).mean() + 0.01
 
 
 def test_strata_keep_their_sizes():
@@ -271,7 +271,7 @@ def test_rank_curve_against_scipy(rng):
 
 
 def test_joining_clean_and_damaged_items(damaged):
-    assert damaged.corrupted.tolist() == [False] * 160 + [True] * 160
+    assert damaged.corrupted.tolist() == [False] * 80 + [True] * 80
     r = damaged.responses
     clean, other = r.take_items(~damaged.corrupted), r.take_items(damaged.corrupted)
     turned = contaminate(clean, other.take_subjects(np.arange(11, -1, -1)))
@@ -285,16 +285,16 @@ def test_joining_clean_and_damaged_items(damaged):
 def test_refinement_keeps_damaged_items_out(damaged):
     found = refine(damaged, shares=(10, 50))
     t = found.table.set_index(["utility", "share"])
-    assert t.loc[("gap x information", 10), "corrupted"] < 0.2
+    assert t.loc[("gap x information", 10), "corrupted"] < 0.3
     assert t.loc[("gap x information", 50), "corrupted"] < 0.3
-    assert t.loc[("random", 50), "corrupted"] == pytest.approx(0.5, abs=0.06)
+    assert t.loc[("random", 50), "corrupted"] == pytest.approx(0.5, abs=0.08)
     assert t.loc[("gap x information", 50), "spearman"] > 0.7
     assert (t["defined"] == 6).all()
     # one split of one utility by other means
     order = generator(0, "refinement", "0").permutation(12)
     fitted, held = order[:6], order[6:]
     r = damaged.responses
-    best = np.argsort(-one_parameter(r.take_subjects(fitted)).utility, kind="stable")[:32]
+    best = np.argsort(-one_parameter(r.take_subjects(fitted)).utility, kind="stable")[:16]
     full = r.hits[:, :, 3]
     expected = stats.spearmanr(full[held][:, best].mean(1), full[held][:, ~damaged.corrupted].mean(1))[0]
     d = found.draws.query("split == 0 and utility == '1PL information' and share == 10").iloc[0]
@@ -305,7 +305,7 @@ def test_refinement_keeps_damaged_items_out(damaged):
 
 
 def test_refinement_by_own_abilities_and_with_structure(damaged, rng):
-    small = ContaminatedPool(damaged.responses.take_items(np.arange(0, 320, 4)), damaged.corrupted[::4])
+    small = ContaminatedPool(damaged.responses.take_items(np.arange(0, 160, 2)), damaged.corrupted[::2])
     prior = StructuralPrior.from_profile(rng.dirichlet(np.ones(4), 80))
     found = refine(small, prior, protocol="m3irt", shares=(20,))
     names = set(found.table["utility"])
@@ -321,12 +321,12 @@ def test_refinement_refuses(damaged):
     r = damaged.responses
     with pytest.raises(ValueError, match="5 splits"):
         refine(damaged, splits=5)
-    with pytest.raises(ValueError, match="'full', |full, m3irt"):
+    with pytest.raises(ValueError, match="none of full, m3irt"):
         refine(damaged, protocol="x")
     with pytest.raises(AuditError, match="6 models"):
         refine(ContaminatedPool(r.take_subjects(np.arange(6)), damaged.corrupted))
     with pytest.raises(AuditError, match="no clean or no corrupted"):
-        refine(ContaminatedPool(r, np.zeros(320, bool)))
+        refine(ContaminatedPool(r, np.zeros(160, bool)))
 
 
 def test_margins_by_hand():
@@ -354,7 +354,7 @@ def test_margin_intervals_and_null(rng):
     both = label_margins(big, z, rng=np.random.default_rng(0), draws=2_000)
     assert both["null"][1] + both["null"][2] == pytest.approx(0, abs=0.01)
     assert both["null_positive"][1:3].sum() == pytest.approx(1, abs=0.1)
-    with pytest.warns(RuntimeWarning) if False else pytest.raises(ValueError, match="full matrix"):
+    with pytest.raises(ValueError, match="full matrix"):
         label_margins(np.where(big > 0.99, np.nan, big), z, rng=rng)
 
 
@@ -398,7 +398,7 @@ def test_ablations_leave_one_part_out(planted):
     assert len(parts) == 6
     assert all(not np.allclose(p, made["response model"]) for p in parts)
     with pytest.raises(AuditError, match="says nothing"):
-        ablate(responses, StructuralPrior.none(240))
+        ablate(responses, StructuralPrior.none(160))
 
 
 def test_smaller_pools(planted):
@@ -421,17 +421,17 @@ def test_smaller_pools(planted):
 
 
 def test_public_tables_of_24_models(shared_data):
-    """A quarter of MMMU: damaged items are kept out, and groups hold for left-out families."""
+    """A part of MMMU: damaged items are kept out, and groups hold for left-out families."""
     folder = shared_data / "real" / "m3irt" / "mmmu"
     pool = read_contaminated(folder)
     assert pool.responses.hits.shape == (24, 1747, 4)
     assert pool.corrupted.sum() == 900
-    cut = np.arange(0, 1747, 8)
+    cut = np.arange(0, 1747, 12)
     part = ContaminatedPool(pool.responses.take_items(cut), pool.corrupted[cut])
     t = refine(part, shares=(20, 50)).table.set_index(["utility", "share"])
     assert t.loc[("gap x information", 50), "corrupted"] < 0.25 < 0.4 < t.loc[("random", 50), "corrupted"]
     assert t.loc[("gap x information", 50), "spearman"] > t.loc[("M3IRT log determinant", 50), "spearman"]
     assert t.loc[("gap x information", 20), "corrupted"] < t.loc[("rho_S", 20), "corrupted"] - 0.2
-    clean = read_tensor(folder / "normal_mmmu.csv").take_items(np.arange(0, 847, 2))
-    found = leave_family_out(clean, rng=np.random.default_rng(0), families=["gpt", "gemini"], draws=200)
-    assert (found.positive, found.of) == (8, 8)
+    clean = read_tensor(folder / "normal_mmmu.csv").take_items(np.arange(0, 847, 3))
+    found = leave_family_out(clean, rng=np.random.default_rng(0), families=["gpt"], draws=200)
+    assert (found.positive, found.of) == (4, 4)

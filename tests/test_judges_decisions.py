@@ -199,7 +199,8 @@ def test_order_effect_is_told_from_sampling_by_repeats(world):
 def test_position_fit_finds_slots_at_equal_quality(world):
     _, prompts, choices = world
     locked, coin, first = (slots.position_fit(prompts, choices[j]) for j in ("locked", "coin", "always first"))
-    assert locked.joint.wald_p < 1e-10 and coin.joint.wald_p > 0.01
+    assert locked.joint.wald_p < 1e-10 and coin.joint.lr_p > 0.01
+    assert locked.score_p < 0.001 and first.score_p < 0.001 and coin.score_p > 0.01
     terms = locked.table.set_index("term")
     assert terms.loc["slot 2", "high"] < -1 and terms.loc["rating", "low"] > 0.5
     assert coin.equal.groupby("n")["probability"].sum().to_numpy() == pytest.approx(1)

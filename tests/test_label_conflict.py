@@ -170,9 +170,11 @@ def test_cells_by_definition():
 
 
 def _cells(counts, key=None):
-    n = len(counts)
+    """Cells of items with one wrong option each, of which ``counts`` are live and a quarter of all items immune."""
+    n, pairs = len(counts), np.array(counts)
+    pairs[0] += pairs.sum() // 3
     key = np.eye(n)[n - 1] if key is None else key
-    return VoteCells(np.asarray(counts), np.asarray(key, float), np.asarray(counts))
+    return VoteCells(pairs, np.asarray(key, float), pairs)
 
 
 def test_urn_finds_the_law_that_made_the_counts():

@@ -113,7 +113,7 @@ def test_bh_is_kept_where_its_threshold_is_in_reach():
 def test_smallest_excess_has_its_power(rng):
     """Pools with just that excess reject in about 80 of 100 (simulated, exact p)."""
     n, m = 300, 3
-    f, b = rng.binomial(m, 0.6, n), rng.binomial(m, 0.4, n)
+    f, b = rng.binomial(m, 0.5, n), rng.binomial(m, 0.5, n)
     value = smallest_excess(f, b)
     assert smallest_excess(f, b, items=4 * n) == pytest.approx(value / 2)
     assert smallest_excess(f, b, power=0.95) > value > smallest_excess(f, b, power=0.5)

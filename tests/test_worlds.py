@@ -142,4 +142,3 @@ def test_files_and_arrays_hold_the_same_world(tmp_path, k):
         assert (pool.k == w.truth["k"].to_numpy()[place]).all()
     mine = w.as_pool()
     assert (mine.arms[name].hits["full"] == w.hits("full")).all() and mine.cluster is not None
-

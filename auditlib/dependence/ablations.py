@@ -83,7 +83,9 @@ def subsample_pool(
     m = len(responses.subjects)
     wrong = [n for n in sizes if not 2 <= n < m]
     if wrong:
-        raise AuditError(f"pools of {wrong[0]} models cannot be drawn from {m}", mend="use sizes from 2 to one below it")
+        raise AuditError(
+            f"pools of {wrong[0]} models cannot be drawn from {m}", mend="use sizes from 2 to one below it"
+        )
     whole = diagnose(responses, prior, method=method, compare=False).label
     target = whole if truth is None else label_codes(truth)
 

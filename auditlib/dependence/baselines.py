@@ -194,5 +194,9 @@ def all_baselines(
     if lsmi is not None:
         made.append(structure_only(lsmi, "LSMI only"))
     if prior is not None and prior.informative:
-        made += [structure_only(prior), *(fixed_fusion(prior, strong, a) for a in ALPHAS), latent_class(responses, prior)]
+        made += [
+            structure_only(prior),
+            *(fixed_fusion(prior, strong, a) for a in ALPHAS),
+            latent_class(responses, prior),
+        ]
     return {b.name: b if b.profile is None else replace(b, profile=np.asarray(b.profile)) for b in made}

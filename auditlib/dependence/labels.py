@@ -163,7 +163,9 @@ def compare_paired(
         raise AuditError(f"{len(t)} true labels for {len(a)} and {len(b)} predictions", mend="give one each per item")
     if draws < 1:
         raise ValueError("draws must be at least 1")
-    group = np.zeros(len(t), int) if strata is None else np.unique(np.asarray(strata).astype(str), return_inverse=True)[1]
+    group = (
+        np.zeros(len(t), int) if strata is None else np.unique(np.asarray(strata).astype(str), return_inverse=True)[1]
+    )
     if len(group) != len(t):
         raise AuditError(f"{len(group)} strata for {len(t)} items", mend="give one per item")
     code = 16 * t + 4 * a + b

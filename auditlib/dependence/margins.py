@@ -18,6 +18,9 @@ from auditlib.errors import AuditError
 from auditlib.stats.multiplicity import holm
 from auditlib.threads import single_threaded
 
+#: permuted labels held at once
+_BATCH = 1_000_000
+
 
 @dataclass(frozen=True)
 class Margins:
@@ -55,10 +58,13 @@ def group_margins(accuracy: ArrayLike) -> NDArray[np.float64]:
 
 
 def _group_means(rate: NDArray, label: NDArray) -> NDArray[np.float64]:
-    """Mean accuracy (4 groups, 4 conditions) of items (items, 4); NaN for a group without items."""
-    onehot = (label == np.arange(4)[:, None]).astype(float)
-    size = onehot.sum(1, keepdims=True)
-    return np.divide(onehot @ rate, size, out=np.full((4, 4), np.nan), where=size > 0)
+    """Mean accuracy (..., 4 groups, 4 conditions) of items (items, 4) under labels (..., items); NaN without items."""
+    out = []
+    for j in range(4):
+        own = (label == j).astype(float)
+        size = own.sum(-1)[..., None]
+        out.append(np.divide(own @ rate, size, out=np.full((*own.shape[:-1], 4), np.nan), where=size > 0))
+    return np.stack(out, axis=-2)
 
 
 def label_margins(
@@ -86,8 +92,10 @@ def label_margins(
             part = x[z == j]
             n = len(part)
             drawn[:, j] = rng.multinomial(n, np.full(n, 1 / n), size=draws) @ part / n if n else np.nan
-        for r in range(draws):
-            null[r] = group_margins(_group_means(x, rng.permutation(z)))
+        step = max(1, _BATCH // max(len(z), 1))
+        for start in range(0, draws, step):
+            turned = rng.permuted(np.tile(z, (min(step, draws - start), 1)), axis=1)
+            null[start : start + step] = group_margins(_group_means(x, turned))
     tail = (1 - level) / 2
     low, high = np.quantile(group_margins(drawn), [tail, 1 - tail], axis=0)
     p = np.where(np.isnan(margin), np.nan, (1 + (null >= margin - 1e-12).sum(0)) / (draws + 1))

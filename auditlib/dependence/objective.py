@@ -7,13 +7,15 @@ regression that is solved exactly inside each evaluation, so only abilities and 
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from auditlib.dependence.kernel import compiled
 from auditlib.dependence.profile import DELTA, KAPPA, marginals
 
 #: which coordinates (base, visual, textual, joint) act in which condition (none, image, question, both)
@@ -103,6 +105,12 @@ class Problem:
         """Whether the prior's profile enters."""
         return bool(self.settings.use_align and self.weight.any())
 
+    @cached_property
+    def ridge(self) -> NDArray[np.float64]:
+        """Inverse of the normal matrix of the bridge, shape (1 or 5, 1 or 5)."""
+        penalty = np.diag([0.0] + [self.settings.bridge] * (self.design.shape[1] - 1))
+        return np.linalg.inv(self.settings.residual * (self.design.T @ self.design) + penalty)
+
     @property
     def size(self) -> int:
         """Length of the parameter vector: abilities (subjects x 4), slopes (4 x items), difficulties (4 x items)."""
@@ -158,9 +166,9 @@ def bounded(problem: Problem, x: NDArray) -> tuple[NDArray[np.float64], NDArray[
 def anchor(problem: Problem, values: NDArray, template: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Best intercept and bridge for item parameters (4, items): coefficients (1 or 5, 4) and residuals (4, items)."""
     s, x = problem.settings, problem.design
-    penalty = np.diag([0.0] + [s.bridge] * (x.shape[1] - 1))
-    centre = np.vstack([np.zeros((1, 4)), template])[: x.shape[1]]
-    w = np.linalg.solve(s.residual * (x.T @ x) + penalty, s.residual * (x.T @ values.T) + penalty @ centre)
+    right = s.residual * (values @ x).T
+    right[1:] += s.bridge * template[: len(right) - 1]
+    w = problem.ridge @ right
     return w, values - w.T @ x.T
 
 
@@ -214,8 +222,11 @@ def align_terms(
     gain = np.where(room, gain, s.delta)
     rel = (q[1:3] - g) / gain
     logit = (rel - problem.thresholds[:, None]) / s.kappa
-    f = float((w * (np.logaddexp(0, logit) - target * logit)).sum())
-    suffices = expit(logit)
+    # one exponential for the softplus and for its derivative
+    small = np.exp(-np.abs(logit))
+    softplus = np.maximum(logit, 0) + np.log1p(small)
+    f = float((w * (softplus - target * logit)).sum())
+    suffices = np.where(logit > 0, 1, small) / (1 + small)
     slope = np.zeros((2, 4, len(g)))
     slope[0, 1] = slope[1, 2] = 1 / (gain * s.kappa)
     slope[:, 3] = np.where(room, -rel / (gain * s.kappa), 0)
@@ -232,7 +243,7 @@ def evaluate(problem: Problem, x: NDArray, *, anchored: bool = True) -> tuple[fl
     + ability/2 |tau|^2 + bridge/2 (|B_a - B_a0|^2 + |B_b - B_b0|^2) }``, the divergence up to the prior's entropy, with
     alpha, beta what the intercepts and bridges leave of slopes and difficulties, both at their best values.
     """
-    s, m, aligned = problem.settings, problem.subjects, problem.aligned
+    s, m = problem.settings, problem.subjects
     tau, u, v = unpack(problem, x)
     theta, a, b = bounded(problem, x)
     features = np.column_stack([theta, np.ones(m)])
@@ -242,31 +253,14 @@ def evaluate(problem: Problem, x: NDArray, *, anchored: bool = True) -> tuple[fl
     f = 0.0
     fused = compiled() if s.guess != "chance" else None
     for block in problem.blocks:
-        cut, width = block.cut, block.cut.stop - block.cut.start
-        if fused:
-            f += _fused(problem, block, fused, (theta, a[:, cut], b[:, cut]), (g_theta, g_u[:, cut], g_v[:, cut]))
-            continue
+        cut = block.cut
         coefficients = gate(a[:, cut], b[:, cut]).reshape(5, -1)
         eta = features @ coefficients
-        p = np.negative(eta)
-        np.exp(p, out=p)
-        p += 1
-        if s.guess == "chance":
-            value, r, p = _with_chance(problem, block, eta, np.reciprocal(p))
-            f += value
+        if fused:
+            value, r = _compiled_cells(problem, block, eta, fused)
         else:
-            f += float(np.vdot(block.misses, eta)) + _log_total(p, block, width)
-            np.reciprocal(p, out=p)
-            r = p - block.hits if block.trials is None else p * block.trials - block.hits
-        if aligned:
-            rise = 1 - np.tile(problem.chance[cut], 4) if s.guess == "chance" else 1.0
-            q = p.mean(0)
-            q = q if s.guess != "chance" else 1 - rise * (1 - q)
-            value, dq, _, _ = align_terms(problem, q.reshape(4, -1), cut)
-            f += value
-            np.multiply(p, np.subtract(1, p, out=eta), out=eta)
-            eta *= dq.ravel() * rise / m
-            r += eta
+            value, r = _cells(problem, block, eta)
+        f += value
         back = (features.T @ r).reshape(5, 4, -1)
         g_u[:, cut] = (back[:4] * GATES.T[:, :, None]).sum(1)
         g_v[:, cut] = -(GATES.T @ back[4])
@@ -284,26 +278,59 @@ def evaluate(problem: Problem, x: NDArray, *, anchored: bool = True) -> tuple[fl
     return float(f) / problem.items, grad
 
 
-def _fused(problem: Problem, block: Block, passes: tuple, at: tuple, slots: tuple) -> float:
-    """Loss of a block by the compiled passes; derivatives by bounded parameters go to ``slots``."""
-    theta, a, b = (np.ascontiguousarray(values) for values in at)
-    forward, backward = passes
-    m, width = problem.subjects, a.shape[1]
-    plain = block.trials is None
-    trials = block.hits if plain else block.trials
-    p, dq = np.empty((m, 4, width)), np.zeros((4, width))
-    f = forward(theta, a, b, block.hits, block.misses, trials, plain, block.single, p, dq)
+def compiled() -> tuple | None:
+    """The compiled passes, or None where numba is absent or the environment's AUDITLIB_NO_NUMBA is 1."""
+    if os.environ.get("AUDITLIB_NO_NUMBA") == "1" or not _has_numba():
+        return None
+    from auditlib.dependence import kernel
+
+    return kernel.forward, kernel.backward
+
+
+@cache
+def _has_numba() -> bool:
+    return importlib.util.find_spec("numba") is not None
+
+
+def _cells(problem: Problem, block: Block, eta: NDArray) -> tuple[float, NDArray[np.float64]]:
+    """Loss and divergence of a block and their derivative by the logits, which are overwritten."""
+    s, width = problem.settings, block.cut.stop - block.cut.start
+    p = np.negative(eta)
+    np.exp(p, out=p)
+    p += 1
+    if s.guess == "chance":
+        f, r, p = _with_chance(problem, block, eta, np.reciprocal(p))
+    else:
+        f = float(np.vdot(block.misses, eta)) + _log_total(p, block, width)
+        np.reciprocal(p, out=p)
+        r = p - block.hits if block.trials is None else p * block.trials - block.hits
     if problem.aligned:
-        dq /= m
-        value, dq, _, _ = align_terms(problem, dq, block.cut)
+        rise = 1 - np.tile(problem.chance[block.cut], 4) if s.guess == "chance" else 1.0
+        q = p.mean(0)
+        q = q if s.guess != "chance" else 1 - rise * (1 - q)
+        value, dq, _, _ = align_terms(problem, q.reshape(4, -1), block.cut)
         f += value
-        dq /= m
+        np.multiply(p, np.subtract(1, p, out=eta), out=eta)
+        eta *= dq.ravel() * rise / problem.subjects
+        r += eta
+    return f, r
+
+
+def _compiled_cells(problem: Problem, block: Block, eta: NDArray, passes: tuple) -> tuple[float, NDArray[np.float64]]:
+    """As :func:`_cells` for the logistic model, by the compiled passes."""
+    forward, backward = passes
+    m, plain = problem.subjects, block.trials is None
+    trials = block.hits if plain else block.trials
+    dq = np.empty(eta.shape[1])
+    f = float(np.vdot(block.misses, eta)) + forward(eta, trials, plain, block.single, dq)
+    if problem.aligned:
+        value, by_mean, _, _ = align_terms(problem, dq.reshape(4, -1) / m, block.cut)
+        f += value
+        dq = by_mean.ravel() / m
     else:
         dq[:] = 0
-    g_items = np.empty((2, 4, width))
-    backward(theta, a, block.hits, trials, plain, dq, p, g_items[0], g_items[1], slots[0])
-    slots[1][:], slots[2][:] = g_items
-    return f
+    backward(eta, block.hits, trials, plain, dq)
+    return f, eta
 
 
 def _with_chance(

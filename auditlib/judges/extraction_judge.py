@@ -174,7 +174,7 @@ def accuracy_by_kind(table: pd.DataFrame, variant: str = "plain") -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def leniency(table: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+def leniency(table: pd.DataFrame) -> pd.DataFrame:
     """Errors toward the key and away from it, under each variant.
 
     Returns
@@ -193,11 +193,11 @@ def leniency(table: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
         read = table[table[variant].ne("") & table["key"].ne("")]
         right, judged = read["truth"].eq(read["key"]), read[variant].eq(read["key"])
         toward, away = int((judged & ~right).sum()), int((~judged & right).sum())
-        low, high = wilson(toward, int((~right).sum())), wilson(away, int(right.sum()))
+        ends, other = wilson(toward, int((~right).sum())), wilson(away, int(right.sum()))
         rows.append({
-            "variant": variant, "false_right": toward / max(int((~right).sum()), 1), "false_right_low": low.low,
-            "false_right_high": low.high, "wrong": int((~right).sum()), "false_wrong": away / max(int(right.sum()), 1),
-            "false_wrong_low": high.low, "false_wrong_high": high.high, "right": int(right.sum()), "toward": toward,
+            "variant": variant, "false_right": _share(toward, int((~right).sum())), "false_right_low": ends.low,
+            "false_right_high": ends.high, "wrong": int((~right).sum()), "false_wrong": _share(away, int(right.sum())),
+            "false_wrong_low": other.low, "false_wrong_high": other.high, "right": int(right.sum()), "toward": toward,
             "away": away, "p": binomtest(toward, toward + away).pvalue if toward + away else NAN,
         })  # fmt: skip
     out = pd.DataFrame(rows)
@@ -237,6 +237,10 @@ def variant_changes(table: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     shown = out["variant"].eq("key_shown")
     out.loc[shown, "q"] = holm(out.loc[shown, "p"])
     return out
+
+
+def _share(k: int, n: int) -> float:
+    return k / n if n else NAN
 
 
 def _mean(values: NDArray) -> float:

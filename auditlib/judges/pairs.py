@@ -43,7 +43,7 @@ def order_consistency(calls: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
         inner = wilson(int((same & decided).sum()), int(decided.sum()))
         rows.append({
             "comparison": name, "pairs": len(whole), "estimate": ends.value, "low": ends.interval.low,
-            "high": ends.interval.high, "decided": (same & decided).sum() / max(int(decided.sum()), 1),
+            "high": ends.interval.high, "decided": (same & decided).sum() / decided.sum() if decided.any() else NAN,
             "decided_low": inner.low, "decided_high": inner.high, "locked": int(locked.sum()),
             "same_slot_first": int((locked & whole["slot_1"].eq(0)).sum()),
             "same_slot_second": int((locked & whole["slot_1"].eq(1)).sum()), "to_tie": int((tie_1 != tie_2).sum()),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from auditlib import seeds
 from auditlib.judges.decision_data import CHOSEN, Choices, Prompts, order_weights
-from auditlib.stats.conditional_logit import JointTest, conditional_logit, joint_test
+from auditlib.stats.conditional_logit import JointTest, conditional_logit, joint_test, score_test
 from auditlib.stats.intervals import wilson
 from auditlib.stats.multiplicity import holm
 from auditlib.stats.paired import mean_interval, sign_flip
@@ -29,13 +29,16 @@ class PositionFit:
     ----------
     table : one row per term (``slot 2`` .., against the first slot; then the covariates): ``coef, se, low, high, p``,
         standard errors by clusters of prompts.
-    joint : test that no slot matters. separated : the likelihood has no maximum; only ``joint.lr_p`` then means
-        anything. calls : choices fitted.
+    joint : test that no slot matters. score_p : the same by signs of the clusters' scores; of the three p-values the
+        one to read: ``joint.wald_p`` rejects too often with few prompts or slots that few prompts have, ``joint.lr_p``
+        takes calls as independent. separated : the likelihood has no maximum; only ``joint.lr_p`` then means
+        anything beside ``score_p``. calls : choices fitted.
     equal : chance of each slot among candidates of equal content, one row per number of slots and slot.
     """
 
     table: pd.DataFrame
     joint: JointTest
+    score_p: float
     separated: bool
     calls: int
     equal: pd.DataFrame
@@ -154,7 +157,7 @@ def design(
 
 
 def position_fit(
-    prompts: Prompts, choices: Choices, covariates: Mapping[str, NDArray] | None = None
+    prompts: Prompts, choices: Choices, covariates: Mapping[str, NDArray] | None = None, *, seed: int = 0
 ) -> PositionFit | None:
     """Conditional logit ``P(j) ~ exp(b[slot] + a rating + g similarity)``, with a joint test of the slots.
 
@@ -177,6 +180,8 @@ def position_fit(
     full = conditional_logit(x, group, chosen, cluster)
     slots = int(calls.slots.max()) - 1
     joint = joint_test(full, range(slots), conditional_logit(x[:, slots:], group, chosen, cluster))
+    rng = seeds.generator(seed, "judges", "position", choices.judge)
+    score_p = score_test(x, group, chosen, range(slots), cluster, rng=rng)
     se = np.full(len(names), NAN) if full.separated else full.se()
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * ndtr(-np.abs(full.beta / se))
@@ -188,4 +193,4 @@ def position_fit(
         for n in np.unique(calls.slots)
         for s, v in enumerate(np.exp(shown[:n] - shown[:n].max()) / np.exp(shown[:n] - shown[:n].max()).sum())
     ]
-    return PositionFit(table, joint, full.separated, len(calls.prompt), pd.DataFrame(equal))
+    return PositionFit(table, joint, score_p, full.separated, len(calls.prompt), pd.DataFrame(equal))

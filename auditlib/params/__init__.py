@@ -8,6 +8,7 @@ from auditlib.params.dependence import AnnotationParams, ConditionNames, Depende
 from auditlib.params.inference import InferenceParams, JudgeParams
 from auditlib.params.loading import check_params, load_params
 from auditlib.params.pool import BLIND_RUN, CAPABILITIES, STAGES, Params
+from auditlib.params.sensitivity import AskParams, SensitivityParams
 
 __all__ = [
     "BLIND_RUN",
@@ -19,6 +20,7 @@ __all__ = [
     "Address",
     "AdjudicationParams",
     "AnnotationParams",
+    "AskParams",
     "AuditParams",
     "ConditionNames",
     "CurationParams",
@@ -33,6 +35,7 @@ __all__ = [
     "PriorParams",
     "ReviewParams",
     "RuleParams",
+    "SensitivityParams",
     "ServedModel",
     "Share",
     "check_params",

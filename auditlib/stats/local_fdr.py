@@ -93,8 +93,8 @@ def local_fdr(
     has the posterior ``Beta(k + c m, n - k + c (1 - m))``, where m is a logistic curve in the logarithm of the rank
     fitted to all reviewed items and c = 1 item (c m at least 1/3), so that data of the stratum itself decide and an
     empty stratum leans on its neighbours.  Each draw is made non-increasing along the ranks (weighted isotonic
-    regression); unreviewed items are then binomial.  Ends of an interval are half-way quantiles of the discrete
-    number of defects, so that coverage stays near the level instead of above it.
+    regression); unreviewed items are then binomial.  Ends of an interval are quantiles of the discrete number
+    of defects.
 
     With 100 of 2,794 human-checked items (MMLU-Redux; 3, 5 and 14 models; wrong key and any key defect) the nominal
     90% intervals at r = 25, 50 and 100 covered the realised precision in 85 to 92% of 200 draws each.  Far down the
@@ -170,9 +170,8 @@ def _first(
             rate = _at_ranks(theta, middle, ends, np.linspace(a, stop - 1, 9).astype(int)).mean(axis=1)
         total += rng.binomial(unseen, rate)
         expected += unseen * float(rate.mean())
-    # spread each whole number over a unit: half-way quantiles
-    smooth = total + rng.uniform(-0.5, 0.5, len(total)) if reviewed < r else total
-    low, high = np.quantile(smooth, [0.5 - level / 2, 0.5 + level / 2])
+    # whole numbers of defects: the interval holds at least the level of the posterior
+    low, high = np.quantile(total, [0.5 - level / 2, 0.5 + level / 2], method="inverted_cdf")
     low, high = max(low, found), min(high, found + r - reviewed)
     return FirstR(
         r, reviewed, found, expected, expected / r, Interval(low / r, high / r, level, "stratified posterior")

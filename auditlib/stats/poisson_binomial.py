@@ -35,7 +35,7 @@ def pmf(probabilities: ArrayLike) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> pmf([0.5, 0.25]).tolist()
+    >>> pmf([0.5, 0.25]).round(9).tolist()
     [0.375, 0.5, 0.125]
     """
     from scipy.stats import binom

@@ -258,15 +258,17 @@ def precision_bounds(
     ``urn`` continues it as a Polya urn (beta law of an option's popularity, :func:`fit_urn`): the chance of joining a
     wrong option grows with those already there.  It assumes that errors which all models make are at least as common
     as the law fitted to the rarer ones says, and that inside a level of equal votes the order tells nothing about
-    wrong keys (a tie break that does tell something uses up part of the margin).  The first assumption can be tested
-    on the lower cells from 5 models on; the urn is refused where it fails.  With 3 or 4 it cannot, and a law with a
-    gap breaks the bound: many items that mislead about half of the models and none that mislead most, or many items
-    that no model could ever miss.  ``moments`` assumes no law, only models exchangeable given the item; it is used
-    where the urn is refused, and given as ``outer`` everywhere.  Nothing is said (``none``) with fewer than 3 models
-    and where the bound is not below 0.95; items with votes in the fitted range count as wrong keys.
+    wrong keys (a tie break that does tell something uses up part of the margin).  From 5 models on the law can be
+    tested on its own cells, and is refused where it fails.  With 3 or 4 it cannot: where no option misleads more than
+    six in ten models, 75% of the 90% bounds held in simulated pools.  ``moments`` assumes no law, only models
+    exchangeable given the item; it is used where the urn is refused, and given as ``outer`` everywhere.  Nothing is
+    said (``none``) with fewer than 3 models and where the bound is not below 0.95; items with votes in the fitted
+    range count as wrong keys.
 
     Independent errors, the assumption that makes the posteriors of latent-class models far too large, are assumed
     nowhere: errors shared more than the urn says, families among them, make these bounds too high, never too low.
+    On MMLU-Redux (40 pools of 3 and of 5 models, one of 14) the bound at r = 50 was on average 2.6, 2.6 and 2.1 times
+    the realised precision and below it in no pool; with 14 models it says nothing.
     """
     said, right, ranked = np.asarray(letters), np.asarray(key), np.asarray(order)
     if said.shape[1] < 3:

@@ -2,7 +2,8 @@
 
 ``tinysee`` lies in the package as VLMEvalKit wrote it. The two replicas are kept as one table each and written out
 once, as the results folder that the toolkit would have left. The two MMGist pools are generated and written out once,
-as a table of answer counts and what belongs to it; ``dependence_synthetic`` likewise, as a table of replies.
+as a table of answer counts and what belongs to it; ``dependence_synthetic`` and
+``sensitivity_synthetic`` likewise, as a table of replies.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _POOLS = {
     "mmgist_small": "1,800 synthetic items in the same proportions; no model was run",
     "dependence_synthetic": "400 synthetic items, eight invented models under four conditions, and vectors of image, "
     "question and options; no model was run",
+    "sensitivity_synthetic": "240 synthetic items and five invented models under blurred, reduced and covered images and "
+    "reworded questions; no model was run",
 }
 _BENCHMARKS = {
     "tinysee": "TinySee",
@@ -45,11 +48,12 @@ _BENCHMARKS = {
     "mmgist_synthetic": "MMGist",
     "mmgist_small": "MMGist",
     "dependence_synthetic": "Synthetic",
+    "sensitivity_synthetic": "Synthetic",
 }
 #: pools of answer counts and their number of items, None for all
 _CURATED = {"mmgist_synthetic": None, "mmgist_small": 1800}
 #: pools that are one table of replies, with vectors of the items' content
-_TABLES = ("dependence_synthetic",)
+_TABLES = ("dependence_synthetic", "sensitivity_synthetic")
 #: files of a pool of answer counts beside ``counts.parquet``
 COMPANIONS = ("items", "models", "truth", "votes", "readings")
 
@@ -81,7 +85,15 @@ def is_table(name: str) -> bool:
 
 def structure_file(name: str, outputs: str | Path) -> Path | None:
     """The vectors of image, question and options that come with an embedded pool; None where there are none."""
-    return materialise(name, outputs) / "structure.npz" if is_table(name) else None
+    return materialise(name, outputs) / "structure.npz" if _known(name) == "dependence_synthetic" else None
+
+
+def sensitivity_files(name: str, outputs: str | Path) -> tuple[Path, Path] | None:
+    """Calls under changed images and questions, and states of layers, that come with an embedded pool; None for others."""
+    if _known(name) != "sensitivity_synthetic":
+        return None
+    folder = materialise(name, outputs)
+    return folder / "calls.parquet", folder / "states.npz"
 
 
 def companion(name: str, what: str, outputs: str | Path) -> Path:
@@ -156,6 +168,8 @@ def materialise(name: str, outputs: str | Path) -> Path:
         work.chmod(0o755)
         if name in _CURATED:
             _write_curated(_CURATED[name], work)
+        elif name == "sensitivity_synthetic":
+            _write_sensitivity(work)
         elif name in _TABLES:
             _write_dependence(work)
         else:
@@ -178,11 +192,9 @@ def _known(name: str) -> str:
 
 def _recipe(name: str) -> bytes:
     """The code that makes a generated pool, so that a copy made by other code is not taken for its own."""
-    files = (
-        [*_DATA.parent.glob("curated*.py")]
-        if name in _CURATED
-        else [_DATA.parent / "modality.py", _DATA.parent / "dependence_pool.py"]
-    )
+    made = {"dependence_synthetic": ("modality.py", "dependence_pool.py"),
+            "sensitivity_synthetic": ("sensitivity_worlds.py",)}  # fmt: skip
+    files = [_DATA.parent / n for n in made[name]] if name in made else [*_DATA.parent.glob("curated*.py")]
     return b"".join(p.read_bytes() for p in sorted(files))
 
 
@@ -193,6 +205,15 @@ def _write_dependence(folder: Path) -> None:
     pool.runs.to_parquet(folder / "runs.parquet", index=False)
     pool.truth.to_csv(folder / "truth.csv", index=False, lineterminator="\n")
     np.savez(folder / "structure.npz", **pool.structure)
+
+
+def _write_sensitivity(folder: Path) -> None:
+    from auditlib.synth import sensitivity_worlds
+
+    world = sensitivity_worlds.draw(items=240)
+    sensitivity_worlds.runs_table(world).to_parquet(folder / "runs.parquet", index=False)
+    world.calls.to_parquet(folder / "calls.parquet", index=False)
+    np.savez(folder / "states.npz", **sensitivity_worlds.states())
 
 
 def _write_curated(items: int | None, folder: Path) -> None:

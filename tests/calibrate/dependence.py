@@ -91,7 +91,9 @@ def show(rows: pd.DataFrame) -> None:
         line = f"{method:28s}"
         for regime in regimes:
             part = rows[(rows["method"] == method) & (rows["regime"] == regime)]
-            line += f"{part['accuracy'].mean():12.3f} / {part['macro_f1'].mean():.3f} ({part['accuracy'].std():.3f})"[-24:]
+            line += f"{part['accuracy'].mean():12.3f} / {part['macro_f1'].mean():.3f} ({part['accuracy'].std():.3f})"[
+                -24:
+            ]
         print(line)
     if "random" in set(rows["method"]):
         _against_strongest(rows, regimes)
