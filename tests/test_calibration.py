@@ -53,8 +53,8 @@ def test_rules_tell_good_from_bad(rng):
 
 @pytest.mark.parametrize("kind", NULLS)
 def test_headline_p_on_null_worlds(kind, rng):
-    """80 worlds of each kind: silent or speaking, as the world's page says."""
-    made = [(zero_gain(w), zero_gain(w, inside=True)) for w in (null_world(kind, i) for i in range(80))]
+    """50 worlds of each kind: silent or speaking, as the world's page says."""
+    made = [(zero_gain(w), zero_gain(w, inside=True)) for w in (null_world(kind, i) for i in range(50))]
     for at, name in enumerate(("zero gain, pooled", "zero gain, within")):
         r = [m[at] for m in made]
         row = p_row([x.p for x in r], [x.randomised_p(rng.random()) for x in r], false_null=name in FALSE_NULLS[kind])
@@ -182,7 +182,7 @@ def _choices(n, rng, lift):
 
 def test_text_probe_is_silent_without_a_cue_and_speaks_with_one(rng):
     x, item, key = _choices(120, rng, 0.0)
-    p = [text_probe(*_choices(60, np.random.default_rng(i), 0.0), rng=rng, shuffles=19).p for i in range(20)]
+    p = [text_probe(*_choices(60, np.random.default_rng(i), 0.0), rng=rng, shuffles=9).p for i in range(10)]
     assert p_row(p, None)["passed"] and np.mean(p) == pytest.approx(0.5, abs=0.25)
     x, item, key = _choices(120, rng, 2.0)
     found = text_probe(x, item, key, rng=rng, shuffles=19)

@@ -1,4 +1,4 @@
-"""People's labels of modality dependence: sample, packets, label rule, scores. Oracle: readings whose truth is known."""
+"""People's labels of modality dependence: sample, packets, label rule, scores. Oracle: readings of known truth."""
 
 from __future__ import annotations
 

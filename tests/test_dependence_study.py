@@ -76,6 +76,25 @@ def bare(**more):
     return Pool.from_hits(full, blind, items=items, **more)
 
 
+# ------------------------------------------------------------------------------------------------- embedded pool
+
+
+def test_pool_is_the_same_again_and_shows_what_was_planted(embedded_outputs, tmp_path):
+    folders = [materialise("dependence_synthetic", x) for x in (embedded_outputs, tmp_path)]
+    for name in ("runs.parquet", "structure.npz", "truth.csv"):
+        assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
+    pool = whole(embedded_outputs)
+    known = pd.read_csv(folders[0] / "truth.csv", keep_default_na=False)
+    rate = {c: h.mean(1) for c, h in pool.arm.hits.items()}
+    mean = {z: {c: rate[c][known["label"].eq(z) & known["broken"].eq("")].mean() for c in rate} for z in LABELS}
+    assert mean["V"]["image_only"] > mean["V"]["blind"] + 0.2 and mean["T"]["blind"] > mean["T"]["image_only"] + 0.2
+    assert mean["S"]["full"] > max(mean["S"]["blind"], mean["S"]["image_only"]) + 0.3
+    broken = known["broken"].eq("yes")
+    assert broken.sum() == 16 and rate["full"][broken].mean() == pytest.approx(0.25, abs=0.1)
+    assert pool.refused["full"].sum() == 0 < pool.refused["none"].sum()
+    assert pool.items["item"].tolist() == known["item"].tolist()
+
+
 # ---------------------------------------------------------------------------------------------------- diagnosis
 
 

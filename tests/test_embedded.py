@@ -30,7 +30,8 @@ def stored(runs):
 
 
 def test_pools_are_named():
-    pools = ["tinysee", "mmstar_replica", "hallusionbench_replica", "mmgist_synthetic", "mmgist_small"]
+    pools = ["tinysee", "mmstar_replica", "hallusionbench_replica", "mmgist_synthetic", "mmgist_small",
+             "dependence_synthetic", "sensitivity_synthetic"]  # fmt: skip
     assert list(embedded.embedded_pools()) == pools
     with pytest.raises(AuditError, match="no embedded pool 'tinysea'"):
         embedded.materialise("tinysea", "outputs")

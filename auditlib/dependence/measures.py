@@ -54,10 +54,12 @@ def measure(d: Dependence, people: Annotation | None = None) -> Result:
     if d.responses is None or d.diagnosis is None:
         table = partial(d)
         why = f"the pool has no run under {', '.join(d.missing)}"
-        names = ("items", "composition", "moved", "uncertain", "subset", "margins", "order", "zero_gain")
+        names = ("items", "composition", "moved", "uncertain", "thresholds", "abilities", "zero_gain", "order",
+                 "frozen", "subset", "margins", "newcomers")  # fmt: skip
         facts = _facts(d, dict.fromkeys(names, why)) | {"unknown": {c: UNKNOWN[c] for c in d.missing},
                                                         "partial": _partial_facts(table)}  # fmt: skip
-        return Result("dependence", {"partial": table}, facts)
+        said = {} if people is None else {"people": people.table, "people_agreement": people.agreement}
+        return Result("dependence", {"partial": table, **said}, facts)
     made: dict[str, pd.DataFrame] = {"items": item_table(d)}
 
     def add(name: str, make: Callable[[], pd.DataFrame]) -> None:
@@ -76,7 +78,7 @@ def measure(d: Dependence, people: Annotation | None = None) -> Result:
     try:
         made["margins"], made["newcomers"] = held_out.families_left_out(d)
     except AuditError as why:
-        lacking["margins"] = str(why)
+        lacking |= {"margins": str(why), "newcomers": str(why)}
     if people is not None:
         made |= {"people": people.table, "people_agreement": people.agreement}
         try:

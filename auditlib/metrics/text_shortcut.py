@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from auditlib.pool import Pool
 from auditlib.stats.multiplicity import bh
 from auditlib.stats.text_probe import TextProbe, text_probe
-from auditlib.threads import single_threaded
 
 #: columns of hashed words; features of an option beside its words
 WORDS = 1 << 14
@@ -84,8 +83,7 @@ def text_shortcut(pool: Pool, *, folds: int = 5, shuffles: int = 99) -> Shortcut
     item = np.repeat(np.arange(len(used)), [len(s) for s in shown])
     key = np.concatenate([np.array(s) == k for s, k in zip(shown, pool.key_codes[used])])
     group = near_groups([f"{q} {' '.join(sorted(o))}" for q, o in zip(asked, options)])
-    with single_threaded():
-        probe = text_probe(x, item, key, group, rng=pool.rng("text shortcut"), folds=folds, shuffles=shuffles)
+    probe = text_probe(x, item, key, group, rng=pool.rng("text shortcut"), folds=folds, shuffles=shuffles)
     return Shortcut(probe, pool.items["item"].iloc[used], _strata(pool, used, probe), int(group.max()) + 1)
 
 

@@ -2,6 +2,7 @@
 
 from auditlib.params.audit import EXTRACTORS, AuditParams, DesignParams, ModelParams
 from auditlib.params.base import Address, ServedModel, Share
+from auditlib.params.calibration import CalibrationParams
 from auditlib.params.curation import AdjudicationParams, CurationParams, ReviewParams, RuleParams
 from auditlib.params.data import DATA_PATHS, TOOLKITS, DataParams
 from auditlib.params.dependence import AnnotationParams, ConditionNames, DependenceParams, FitParams, PriorParams
@@ -22,6 +23,7 @@ __all__ = [
     "AnnotationParams",
     "AskParams",
     "AuditParams",
+    "CalibrationParams",
     "ConditionNames",
     "CurationParams",
     "DataParams",

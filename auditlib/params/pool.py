@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from auditlib.params.audit import AuditParams, ModelParams
 from auditlib.params.base import Strict
+from auditlib.params.calibration import CalibrationParams
 from auditlib.params.curation import CurationParams
 from auditlib.params.data import DataParams
 from auditlib.params.dependence import DependenceParams
@@ -20,7 +21,12 @@ STAGES = ("10_audit", "80_figures", "90_tables")
 #: the stage that calls a model; part of a pool whose params have an ``inference`` block
 BLIND_RUN = "00_blind_run"
 #: the stages of capabilities, by their block, in their order after the audit
-CAPABILITIES = {"curation": "20_curation", "dependence": "30_dependence", "sensitivity": "50_sensitivity"}
+CAPABILITIES = {
+    "curation": "20_curation",
+    "dependence": "30_dependence",
+    "sensitivity": "50_sensitivity",
+    "calibration": "60_calibration",
+}
 
 
 class Params(Strict):
@@ -33,13 +39,23 @@ class Params(Strict):
     judge: str | None = None
     seed: int = Field(20261129, ge=0)
     notebooks: list[
-        Literal["00_blind_run", "10_audit", "20_curation", "30_dependence", "50_sensitivity", "80_figures", "90_tables"]
+        Literal[
+            "00_blind_run",
+            "10_audit",
+            "20_curation",
+            "30_dependence",
+            "50_sensitivity",
+            "60_calibration",
+            "80_figures",
+            "90_tables",
+        ]
     ] = Field(default_factory=lambda: list(STAGES), min_length=1)
     audit: AuditParams = Field(default_factory=AuditParams)
     inference: InferenceParams | None = None
     curation: CurationParams | None = None
     dependence: DependenceParams | None = None
     sensitivity: SensitivityParams | None = None
+    calibration: CalibrationParams | None = None
     source: Path | None = Field(default=None, exclude=True)
 
     @model_validator(mode="before")

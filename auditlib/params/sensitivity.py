@@ -17,8 +17,8 @@ FAMILIES = Literal["full", "blur", "downsample", "noise", "jpeg", "grayscale", "
 class AskParams(Strict):
     """Models to be asked, and under which conditions.
 
-    ``items`` is the benchmark's own table with pictures (by default ``data.dataset``), ``regions`` a table of boxes that
-    hold the evidence, ``forms`` a table of paraphrases and negations; ``rewriter`` is a model that writes those it
+    ``items`` is the benchmark's own table with pictures (by default ``data.dataset``), ``regions`` a table of boxes
+    that hold the evidence, ``forms`` a table of paraphrases and negations; ``rewriter`` is a model that writes those it
     lacks. ``levels`` replaces the levels of a family. ``wordings`` names forms of the question: ``paraphrase-1``,
     ``negation``, ``two_options``, ``yes_no``, ``open``, ``cannot_tell``, ``distractors-4``, ``no_options``. ``samples``
     are repeats of the items as they are. ``unchanged``: what to do where a change leaves a picture as it was.
@@ -60,9 +60,9 @@ class SensitivityParams(Strict):
 
     ``calls`` are tables with one row per call; ``columns`` maps our column names to the files', ``conditions`` a file's
     (or the pool's) word to ours (``{clean: full, blur_s3: blur@3}``; ``skip`` leaves it out), ``where`` keeps the rows
-    whose column has the value. Runs of the pool are taken for what the files lack. ``states`` is an npz of visual tokens
-    by layer. ``margin_drop`` and ``margin_lost`` are the largest changes of accuracy and of the share of the visual gain
-    that count as none; ``draws`` those of bootstrap and sign flips.
+    whose column has the value. Runs of the pool are taken for what the files lack. ``states`` is an npz of visual
+    tokens by layer. ``margin_drop`` and ``margin_lost`` are the largest changes of accuracy and of the share of the
+    visual gain that count as none; ``draws`` those of bootstrap and sign flips.
     """
 
     calls: list[Path] = Field(default_factory=list)

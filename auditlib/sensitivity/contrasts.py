@@ -163,6 +163,8 @@ def _together(family: str, variant: str, blocks: dict[str, pd.DataFrame], part: 
 
 
 def say_same(row: Any) -> str:
-    """``insensitive`` where a test shows it, ``falls`` where one shows that, else ``open``."""
+    """``insensitive`` where an equivalence test shows it, ``small fall`` where a drop is shown besides, ``falls`` where
+    only a drop is, else ``open``."""
     same = row["p_same_drop"] <= 0.05 or (row["p_same_lost"] == row["p_same_lost"] and row["p_same_lost"] <= 0.05)
-    return "insensitive" if same else ("falls" if row["p"] <= 0.05 and row["drop"] > 0 else "open")
+    down = row["p"] <= 0.05 and row["drop"] > 0
+    return ("small fall" if down else "insensitive") if same else ("falls" if down else "open")

@@ -1,4 +1,4 @@
-"""Sensitivity of a pool from its params, step by step as the notebook shows it: calls from files, the pool, live models."""
+"""Sensitivity of a pool from its params, step by step: calls from files, the pool, live models."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from auditlib.calls import Generation, Reply, Request
 from auditlib.errors import AuditError
 from auditlib.params import SensitivityParams
 from auditlib.pool import Pool
+from auditlib.sensitivity.conditions import words
 from auditlib.sensitivity.layers import States, read_states
 from auditlib.sensitivity.margins import with_sample_margins
 from auditlib.sensitivity.pool_calls import calls_of_pool
@@ -77,13 +78,13 @@ def read(pool: Pool, outputs: str | Path) -> Sensitivity:
 
 
 def _of_items(calls: Calls, pool: Pool) -> Calls:
-    """Calls of the pool's items, so that a look at the first ones is one; all where the files have items of their own."""
+    """Calls of the pool's items, so that a look at the first ones is one; all where the files share none with it."""
     ours = calls.table["item"].isin(pool.items["item"].astype(str))
     if not ours.any() or ours.all():
         return calls
     gone = frames.coverage_row("excluded", n=int((~ours).sum()), reason="calls to items that are not in the pool")
-    return Calls(calls.table[ours].reset_index(drop=True),
-                 pd.concat([calls.coverage, frames.frame("coverage", [gone])], ignore_index=True), calls.inputs)  # fmt: skip
+    coverage = pd.concat([calls.coverage, frames.frame("coverage", [gone])], ignore_index=True)
+    return Calls(calls.table[ours].reset_index(drop=True), coverage, calls.inputs)
 
 
 def _with(s: Sensitivity, new: Calls, words: str) -> Sensitivity:
@@ -164,7 +165,28 @@ def scored(s: Sensitivity) -> pd.DataFrame:
     table = with_sample_margins(s.calls.table)
     if not (table["family"].eq("full") & table["form"].eq("")).any():
         raise AuditError("no call shows an item as it is (condition full)", mend="map it in sensitivity.conditions")
+    verify(table)
     return table
+
+
+def verify(calls: pd.DataFrame) -> None:
+    """Refuse calls whose picture, by its hash, is the one of the item as it is although a change is named.
+
+    Raises
+    ------
+    AuditError
+        A transform silently failed.
+    """
+    full = calls[calls["family"].eq("full") & calls["image_sha256"].ne("")]
+    own = full.drop_duplicates("item").set_index("item")["image_sha256"]
+    changed = ~calls["family"].isin(["full", "blind"]) & calls["image_sha256"].ne("")
+    same = calls[changed & calls["image_sha256"].eq(calls["item"].map(own))]
+    if len(same):
+        r = same.iloc[0]
+        what = f"{len(same)} calls under a change were sent the picture as it is, first item {r['item']!r} under "
+        raise AuditError(what + words(r["family"], r["variant"], r["level"]), file=r["run"] or None,
+                         row=int(r["row"]) or None,
+                         mend="the transform failed: make these calls again, or leave them out")  # fmt: skip
 
 
 def facts_of(s: Sensitivity) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from auditlib.threads import single_threaded
+
 NAN = float("nan")
 
 
@@ -87,10 +89,11 @@ def text_probe(x: Any, item: ArrayLike, key: ArrayLike, group: ArrayLike | None 
         raise ValueError("each item needs two options or more and exactly one key")
     parts = _folds(np.arange(n) if group is None else np.asarray(group), folds, rng)
     plans = [_Plan(x, start, size, parts != f, parts == f, penalty) for f in range(folds)]
-    hit, probability = _fit(plans, gold, n)
     drawn = np.empty((shuffles, n), np.float32)
-    for i in range(shuffles):
-        drawn[i] = _fit(plans, start + np.floor(rng.random(n) * size).astype(np.int64), n)[0]
+    with single_threaded():
+        hit, probability = _fit(plans, gold, n)
+        for i in range(shuffles):
+            drawn[i] = _fit(plans, start + np.floor(rng.random(n) * size).astype(np.int64), n)[0]
     return _probe(hit, drawn, probability)
 
 

@@ -17,9 +17,14 @@ MOST = 20
 
 
 def composition(result: Result) -> pd.DataFrame:
-    """Labels by category, all items last."""
+    """A row per category with the share of each label, all items last."""
     table = result.frame("composition")
-    return table.assign(label=table["label"].map(NAMES))
+    keep = ["stratum", "items", "solvable"]
+    out = table.drop_duplicates("stratum")[keep].reset_index(drop=True)
+    for z in LABELS:
+        part = table[table["label"].eq(z)].set_index("stratum")[["share", "low", "high"]]
+        out = out.join(part.rename(columns={"share": z, "low": f"{z}_low", "high": f"{z}_high"}), on="stratum")
+    return out
 
 
 def moved(result: Result) -> pd.DataFrame:
@@ -96,20 +101,26 @@ def abilities(result: Result) -> pd.DataFrame:
     return result.frame("abilities")
 
 
+def _by_people(result: Result, name: str) -> pd.DataFrame:
+    if "people" not in result.frames:
+        raise Lacking("no reader has labelled the items")
+    return result.frame(name)
+
+
 def people(result: Result) -> pd.DataFrame:
     """Each method against people's labels."""
-    return result.frame("people_scores")
+    return _by_people(result, "people_scores")
 
 
 def compared(result: Result) -> pd.DataFrame:
     """Responses and structure together less each other method, on the same items."""
-    table = result.frame("people_compared")
+    table = _by_people(result, "people_compared")
     return table.assign(metric=table["metric"].str.replace("_", " "))
 
 
 def agreement(result: Result) -> pd.DataFrame:
     """Agreement of the readers of each view."""
-    table = result.frame("people_agreement")
+    table = _by_people(result, "people_agreement")
     table = table[table["of"].eq("label") & table["statistic"].ne("cohen_kappa") & table["rows"].eq("all")]
     return table.assign(
         view=table["view"].str.replace("_", " "),
@@ -151,9 +162,12 @@ TABLES: tuple[Table, ...] = (
            Column("sufficient", "One view suffices", "count"), Column("share", "Of the solvable (%)", "pct")),
           "Raw accuracies of the pool. One view suffices: it gives at least half of the full item's gain over chance."),
     Table("dependence_composition", "Labels by category", composition,
-          (_STRATUM, Column("items", "Items", "count"), Column("solvable", "Solvable", "count"), _LABEL,
-           Column("n", "Items", "count"), Column("share", "Share (%)", "pct"), _range("95% interval", "low", "high")),
-          "Share of the solvable items, with a Wilson interval over items."),
+          (_STRATUM, Column("items", "Items", "count"), Column("solvable", "Solvable", "count"),
+           Column("R", "Redundant (%)", "pct"), _range("95% interval", "R_low", "R_high"),
+           Column("V", "Visual (%)", "pct"), _range("95% interval", "V_low", "V_high"),
+           Column("T", "Textual (%)", "pct"), _range("95% interval", "T_low", "T_high"),
+           Column("S", "Synergistic (%)", "pct"), _range("95% interval", "S_low", "S_high")),
+          "Share of the solvable items, with Wilson intervals over items."),
     Table("dependence_zero_gain", "Items without visual gain, by label", zero_gain,
           (_LABEL, Column("items", "Items", "count"), Column("zero_gain", "Zero gain", "count"),
            Column("share", "Of the label (%)", "pct"), _range("95% interval", "low", "high"),

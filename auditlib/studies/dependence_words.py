@@ -159,5 +159,5 @@ def _left_out(result: Result) -> Any:
 
 
 def _lacking(result: Result) -> Any:
-    lacking = result.facts.get("lacking", {})
+    lacking = {k: v for k, v in result.facts.get("lacking", {}).items() if k != "newcomers"}
     return ul([(b(k.replace("_", " ")), f": not made, {why}.") for k, why in lacking.items()]) if lacking else None

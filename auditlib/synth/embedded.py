@@ -38,8 +38,8 @@ _POOLS = {
     "mmgist_small": "1,800 synthetic items in the same proportions; no model was run",
     "dependence_synthetic": "400 synthetic items, eight invented models under four conditions, and vectors of image, "
     "question and options; no model was run",
-    "sensitivity_synthetic": "240 synthetic items and five invented models under blurred, reduced and covered images and "
-    "reworded questions; no model was run",
+    "sensitivity_synthetic": "320 synthetic items and five invented models under blurred, reduced and covered images "
+    "and reworded questions; no model was run",
 }
 _BENCHMARKS = {
     "tinysee": "TinySee",
@@ -89,7 +89,7 @@ def structure_file(name: str, outputs: str | Path) -> Path | None:
 
 
 def sensitivity_files(name: str, outputs: str | Path) -> tuple[Path, Path] | None:
-    """Calls under changed images and questions, and states of layers, that come with an embedded pool; None for others."""
+    """Calls under changed images and questions, and states of layers, of an embedded pool; None for others."""
     if _known(name) != "sensitivity_synthetic":
         return None
     folder = materialise(name, outputs)
@@ -210,7 +210,7 @@ def _write_dependence(folder: Path) -> None:
 def _write_sensitivity(folder: Path) -> None:
     from auditlib.synth import sensitivity_worlds
 
-    world = sensitivity_worlds.draw(items=240)
+    world = sensitivity_worlds.draw()
     sensitivity_worlds.runs_table(world).to_parquet(folder / "runs.parquet", index=False)
     world.calls.to_parquet(folder / "calls.parquet", index=False)
     np.savez(folder / "states.npz", **sensitivity_worlds.states())

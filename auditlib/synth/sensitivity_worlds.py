@@ -99,7 +99,7 @@ def forms() -> list[Condition]:
 
 
 def draw(
-    seed: int = 5, *, items: int = 300, models: Sequence[Looker] = MODELS,
+    seed: int = 5, *, items: int = 320, models: Sequence[Looker] = MODELS,
     conditions: Sequence[Condition] | None = None, samples: int = 4, per_image: int = 2,
 ) -> World:  # fmt: skip
     """Draw a world; the same for the same arguments.

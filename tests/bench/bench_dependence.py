@@ -59,8 +59,8 @@ def compare(subjects: int, items: int, seed: int, least: float) -> None:
         took, f = timed(lambda n=n: minimise(p, iterations=n))
         same = [(label(f) == label(other)).mean() for other in (best, adams)]
         print(f"    L-BFGS {name:15} {took:7.3f} s  x{base / took:5.1f} (wanted {least:g})  "
-              f"gap {f.value - best.value:.4f}  labels as the best {same[0]:.4f}, as Adam {same[1]:.4f}  iterations {f.iterations}, evaluations "
-              f"{f.evaluations}")  # fmt: skip
+              f"gap {f.value - best.value:.4f}  labels as the best {same[0]:.4f}, as Adam {same[1]:.4f}  "
+              f"iterations {f.iterations}, evaluations {f.evaluations}")  # fmt: skip
 
 
 def large() -> bool:
