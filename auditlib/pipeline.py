@@ -30,7 +30,7 @@ WORKER = [sys.executable, "-P", "-m", "auditlib.worker"]
 GRACE = 8.0
 #: rule of thumb where a stage was never timed: seconds, and seconds per MB of input for the first notebook
 RULE = {BLIND_RUN: 60.0, "10_audit": 12.0, "20_curation": 20.0, "60_calibration": 15.0, "30_dependence": 15.0,
-        "50_sensitivity": 20.0, "80_figures": 15.0, "90_tables": 8.0, REPORT: 15.0}  # fmt: skip
+        "40_judges": 20.0, "50_sensitivity": 20.0, "80_figures": 15.0, "90_tables": 8.0, REPORT: 15.0}  # fmt: skip
 RULE_PER_MB = 1.0
 
 

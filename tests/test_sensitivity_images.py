@@ -14,8 +14,11 @@ from auditlib.calls import Generation, Reply
 from auditlib.errors import AuditError
 from auditlib.inference.images import picture_from_bytes
 from auditlib.inference.items import QuestionItem
-from auditlib.sensitivity import reformulate, rewriting
+from auditlib.params import check_params
+from auditlib.pool import Pool
+from auditlib.sensitivity import reformulate, rewriting, study
 from auditlib.sensitivity.conditions import LEVELS, Condition, parse
+from auditlib.sensitivity.measures import measure
 from auditlib.sensitivity.requests import (
     PlanSettings,
     calls_of,
@@ -309,3 +312,32 @@ def test_open_answers_are_matched_with_the_reference():
     assert read_answer(Reply("k", "ok", "The answer is blue."), alone)[1] == 1.0
     assert read_answer(Reply("k", "ok", "The answer is red."), alone)[1] == 0.0
     assert read_answer(Reply("k", "filtered", ""), alone)[0] == ""
+
+
+def test_models_that_the_params_name_are_asked_and_measured(tmp_path):
+    items = [replace(CHOICE, item=f"c{i}", pictures=(picture(i),), key="ABCD"[i % 4]) for i in range(8)]
+    params = check_params({
+        "pool": "p", "benchmark": "B", "data": {"table": "none.csv"},
+        "sensitivity": {"draws": 200, "ask": {
+            "models": [{"name": "m"}, {"name": "n"}], "families": ["full", "blur", "blind"], "levels": {"blur": [2, 8]},
+            "samples": 2, "wordings": ["cannot_tell"]}},
+    }, tmp_path / "p.yaml")  # fmt: skip
+    pool = Pool.from_hits(np.ones((8, 1)), items=pd.DataFrame({"item": [i.item for i in items]}), params=params)
+    key = {i.item: i.key for i in items}
+    asked = []
+
+    def ask(requests):
+        asked.extend(requests)
+        sees = [r.model == "m" and bool(r.pictures) and "@8" not in r.condition for r in requests]
+        return [Reply(r.key, "ok", key[r.item] if s else "A") for r, s in zip(requests, sees)]
+
+    s = study.asked(study.read(pool, tmp_path), ask, items)
+    assert len(asked) == 2 * 8 * (2 + 2 + 1 + 2)
+    result = measure(s)
+    table = result.frames["conditions"].set_index(["model", "family", "level"])
+    assert table.loc[("m", "blur", 2.0), "drop"] == 0 and table.loc[("m", "blur", 8.0), "lost"] == 1
+    assert table.loc[("n", "blur", 8.0), "undefined"] == "interval of the gain holds 0"
+    assert result.facts["hashed"] == 2 * 8 * (2 + 2 + 1)
+    assert result.frames["answer_space"]["family"].unique().tolist() == ["full", "blind"]
+    with pytest.raises(AuditError, match=r"sensitivity\.ask\.items"):
+        study.asked(study.read(pool, tmp_path), None, None)

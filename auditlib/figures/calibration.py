@@ -31,7 +31,7 @@ def spikes(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     y = np.arange(len(frame))
     ax.hlines(y, frame["recall_low"], frame["recall_high"], color=BLUE, lw=1.4, alpha=0.6)
     ax.scatter(frame["recall"], y, s=20, color=BLUE, zorder=3)
-    ax.scatter(frame["false_positive"], y, s=20, facecolor="white", edgecolor=VERMILION, zorder=3)
+    ax.scatter(frame["false_positive"], y, s=20, facecolor="white", edgecolor=VERMILION, linewidths=0.9, zorder=4)
     style.row_names(ax, frame["row"].tolist(), positions=y, width=58)
     ax.set_xlim(-0.02, 1.02)
     style.percent_axis(ax, "x", "% of items")

@@ -237,7 +237,7 @@ def margins(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     for name, colour, mark in (("unconditional", AMBER, "D"), ("matched", SKY, "s"), ("erosion", BLUE, "o")):
         face = "none" if name == "matched" else colour  # the two that are near each other stay visible
         size = 34 if name == "matched" else 16
-        ax.scatter(frame[name], y, facecolors=face, edgecolors=colour, s=size, marker=mark, zorder=3)
+        ax.scatter(frame[name], y, facecolors=face, edgecolors=colour, s=size, marker=mark, zorder=3, linewidths=0.9)
     style.row_names(ax, [words(f, v, n) for f, v, n in zip(frame["family"], frame["variant"], frame["level"])])
     ax.axvline(0, color=GREY, lw=0.7, zorder=0)
     ax.set_xlabel("fall of the margin of the key, mean over models")

@@ -69,8 +69,7 @@ def dimension_table(outcomes: pd.DataFrame, *, level: float = 0.95, seed: int = 
         half), ``q_half``, ``below_macro`` (estimate minus the mean over dimensions), ``p_macro`` (one-sided, worse than
         that mean), ``q_macro``; q are Benjamini-Hochberg over the setting's degrading dimensions.
     """
-    from scipy.special import ndtr
-    from scipy.stats import binom
+    from scipy.special import bdtr, ndtr
 
     rows: list[dict[str, Any]] = []
     for key, part in outcomes[outcomes["outcome"].ne("one_order")].groupby(list(SETTING), sort=False):
@@ -93,7 +92,7 @@ def dimension_table(outcomes: pd.DataFrame, *, level: float = 0.95, seed: int = 
         k, n = table.loc[bad, "detected"].to_numpy(float), table.loc[bad, "n"].to_numpy(float)
         if len(k):
             pooled = shrink(k, n)
-            p_half = binom.cdf(k, n, 0.5)
+            p_half = bdtr(k, n.astype(int), 0.5)
             below, se = _below(counted(part), table.loc[bad, "dimension"].tolist(), seed, draws, key)
             p_macro = ndtr(below / se) if len(k) > 1 else np.full(len(k), NAN)
             fields = {"shrunk": pooled.mean, "shrunk_low": pooled.low, "shrunk_high": pooled.high, "p_half": p_half,

@@ -7,6 +7,7 @@ from auditlib.params.curation import AdjudicationParams, CurationParams, ReviewP
 from auditlib.params.data import DATA_PATHS, TOOLKITS, DataParams
 from auditlib.params.dependence import AnnotationParams, ConditionNames, DependenceParams, FitParams, PriorParams
 from auditlib.params.inference import InferenceParams, JudgeParams
+from auditlib.params.judges import JudgesParams
 from auditlib.params.loading import check_params, load_params
 from auditlib.params.pool import BLIND_RUN, CAPABILITIES, STAGES, Params
 from auditlib.params.sensitivity import AskParams, SensitivityParams
@@ -32,6 +33,7 @@ __all__ = [
     "FitParams",
     "InferenceParams",
     "JudgeParams",
+    "JudgesParams",
     "ModelParams",
     "Params",
     "PriorParams",

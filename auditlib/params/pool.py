@@ -14,6 +14,7 @@ from auditlib.params.curation import CurationParams
 from auditlib.params.data import DataParams
 from auditlib.params.dependence import DependenceParams
 from auditlib.params.inference import InferenceParams
+from auditlib.params.judges import JudgesParams
 from auditlib.params.sensitivity import SensitivityParams
 
 #: the stages of every pool
@@ -24,6 +25,7 @@ BLIND_RUN = "00_blind_run"
 CAPABILITIES = {
     "curation": "20_curation",
     "dependence": "30_dependence",
+    "judges": "40_judges",
     "sensitivity": "50_sensitivity",
     "calibration": "60_calibration",
 }
@@ -44,6 +46,7 @@ class Params(Strict):
             "10_audit",
             "20_curation",
             "30_dependence",
+            "40_judges",
             "50_sensitivity",
             "60_calibration",
             "80_figures",
@@ -54,6 +57,7 @@ class Params(Strict):
     inference: InferenceParams | None = None
     curation: CurationParams | None = None
     dependence: DependenceParams | None = None
+    judges: JudgesParams | None = None
     sensitivity: SensitivityParams | None = None
     calibration: CalibrationParams | None = None
     source: Path | None = Field(default=None, exclude=True)

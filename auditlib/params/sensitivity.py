@@ -60,15 +60,17 @@ class SensitivityParams(Strict):
 
     ``calls`` are tables with one row per call; ``columns`` maps our column names to the files', ``conditions`` a file's
     (or the pool's) word to ours (``{clean: full, blur_s3: blur@3}``; ``skip`` leaves it out), ``where`` keeps the rows
-    whose column has the value. Runs of the pool are taken for what the files lack. ``states`` is an npz of visual
-    tokens by layer. ``margin_drop`` and ``margin_lost`` are the largest changes of accuracy and of the share of the
-    visual gain that count as none; ``draws`` those of bootstrap and sign flips.
+    whose column has the value. Runs of the pool are taken for what the files lack. ``abstentions: wrong``
+    takes away credit for declining to answer (column ``abstained``). ``states`` is an npz of visual tokens by layer.
+    ``margin_drop`` and ``margin_lost`` are the largest changes of accuracy and of the share of the
+    visual gain that count as none; ``draws`` are those of the bootstrap; sign flips take five times as many.
     """
 
     calls: list[Path] = Field(default_factory=list)
     columns: dict[str, str] = Field(default_factory=dict)
     conditions: dict[str, str] = Field(default_factory=dict)
     where: dict[str, str] = Field(default_factory=dict)
+    abstentions: Literal["as_scored", "wrong"] = "as_scored"
     states: Path | None = None
     ask: AskParams | None = None
     margin_drop: float = Field(0.02, gt=0, lt=1)

@@ -42,8 +42,8 @@ ORIGIN |= {
     for name, part in (("mmgist_synthetic", ""), ("mmgist_small", ", in small"))
 }
 ORIGIN["dependence_synthetic"] = (
-    "A synthetic pool: items, replies and the eight models are invented and no model was run. What each item depends on "
-    "is known, so that the labels of its modality dependence can be tried against the truth."
+    "A synthetic pool: items, replies and the eight models are invented and no model was run. What each item depends "
+    "on is known, so that the labels of its modality dependence can be tried against the truth."
 )
 
 

@@ -31,7 +31,7 @@ def mcnemar_exact(lost: int, won: int) -> float:
 
 
 def mcnemar_or_flips(
-    full: ArrayLike, changed: ArrayLike, image: ArrayLike, *, rng: np.random.Generator
+    full: ArrayLike, changed: ArrayLike, image: ArrayLike, *, rng: np.random.Generator, draws: int = 10_000
 ) -> dict[str, Any]:
     """Test of a change in accuracy: exact McNemar where verdicts are 0 or 1 and no image is shared, else sign flips
     over images.
@@ -39,8 +39,8 @@ def mcnemar_or_flips(
     Returns
     -------
     dict
-        ``lost`` and ``won``: items that go from right to wrong and back, weighted where verdicts are graded; ``p`` and
-        ``p_method``.
+        ``right_wrong`` and ``wrong_right``: items that go from right to wrong and back, weighted where
+        verdicts are graded; ``p`` and ``p_method``.
     """
     f, c = np.asarray(full, float), np.asarray(changed, float)
     d = f - c
@@ -49,7 +49,7 @@ def mcnemar_or_flips(
     if single and np.isin(f, (0, 1)).all() and np.isin(c, (0, 1)).all():
         return {"right_wrong": lost, "wrong_right": won, "p": mcnemar_exact(int(lost), int(won)),
                 "p_method": "exact McNemar"}  # fmt: skip
-    seen = sign_flip(d, image, rng=rng)
+    seen = sign_flip(d, image, rng=rng, draws=draws)
     return {"right_wrong": lost, "wrong_right": won, "p": seen.p, "p_method": seen.p_method}
 
 

@@ -122,7 +122,7 @@ def condition_table(
                 continue
             image, f, c = full.loc[both, "image"].to_numpy(), full.loc[both, "hit"], part.loc[both, "hit"]
             drop = mean_interval(f - c, image, rng=rng, draws=draws)
-            test = mcnemar_or_flips(f, c, image, rng=rng)
+            test = mcnemar_or_flips(f, c, image, rng=rng, draws=5 * draws)
             row = {"model": model, "family": family, "variant": variant, "level": level, "n": len(both),
                    "images": drop.clusters, "full": float(f.mean()), "accuracy": float(c.mean()), "drop": drop.value,
                    "low": drop.interval.low, "high": drop.interval.high, "bca_low": drop.bca.low,

@@ -57,7 +57,7 @@ def evidence_table(items: pd.DataFrame, *, rng: np.random.Generator, draws: int 
         image = part["image"].to_numpy()
         d = (part["hit_control"] - part["hit_evidence"]).to_numpy(float)
         m = (part["margin_control"] - part["margin_evidence"]).to_numpy(float)
-        acc, test = mean_interval(d, image, rng=rng, draws=draws), sign_flip(d, image, rng=rng)
+        acc, test = mean_interval(d, image, rng=rng, draws=draws), sign_flip(d, image, rng=rng, draws=5 * draws)
         row = {"model": model, "n": len(part), "full": float(part["hit_full"].mean()),
                "control": float(part["hit_control"].mean()), "evidence": float(part["hit_evidence"].mean()),
                "specificity": acc.value, "low": acc.interval.low, "high": acc.interval.high, "p": test.p,
@@ -65,7 +65,7 @@ def evidence_table(items: pd.DataFrame, *, rng: np.random.Generator, draws: int 
         if (~np.isnan(m)).any():
             seen = mean_interval(m, image, rng=rng, draws=draws)
             row |= {"margin": seen.value, "margin_low": seen.interval.low, "margin_high": seen.interval.high,
-                    "p_margin": sign_flip(m, image, rng=rng).p}  # fmt: skip
+                    "p_margin": sign_flip(m, image, rng=rng, draws=5 * draws).p}  # fmt: skip
         known = part["bound"].notna()
         rows.append(row | bound_test(part.loc[known, "bound"], part.loc[known, "controls"]))
     return pd.DataFrame(rows)

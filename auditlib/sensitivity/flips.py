@@ -79,5 +79,5 @@ def _excess(flip: np.ndarray, here: pd.DataFrame, rng: np.random.Generator, draw
     image = here["image"].to_numpy()[with_base]
     more = mean_interval(d, image, rng=rng, draws=draws)
     return {"base": float(base[with_base].mean()), "excess": more.value, "excess_low": more.interval.low,
-            "excess_high": more.interval.high, "p": sign_flip(d, image, rng=rng).p,
+            "excess_high": more.interval.high, "p": sign_flip(d, image, rng=rng, draws=5 * draws).p,
             "n_base": int(with_base.sum())}  # fmt: skip

@@ -32,6 +32,7 @@ COLUMNS: dict[str, str] = {
     "meaning": "the answer in terms of the item as it is: a negation's yes is a no",
     "key": "right answer under this condition, or empty",
     "hit": "correct, in [0, 1]; missing where there was no usable reply",
+    "abstained": "declined to answer",
     "margin": "log-odds or share of the key over the best other option; missing where unknown",
     "k": "options shown; missing where unknown",
     "image_sha256": "hash of the picture as sent, or empty",
@@ -108,6 +109,7 @@ def calls_frame(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Calls:
     for name in _WHOLE:
         table[name] = _numbers(table, name).fillna(0).astype(int)
     table["level"] = table["level"].fillna(0.0)
+    table["abstained"] = _numbers(table, "abstained").fillna(0).gt(0) | table["answer"].eq("Z")
     table["image"] = table["image"].where(table["image"].ne(""), table["item"])
     table["meaning"] = table["meaning"].where(table["meaning"].ne(""), table["answer"])
     if "scores" in table:
@@ -119,9 +121,17 @@ def calls_frame(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Calls:
     bad = table["hit"].notna() & ~table["hit"].between(0, 1)
     if bad.any():
         at = int(bad.idxmax())
-        raise AuditError(f"a hit of {table['hit'][at]:g}", row=_row(table, at), mend="give numbers in [0, 1]")
+        raise AuditError(f"a hit of {table['hit'][at]:g}", **_place(table, at), mend="give numbers in [0, 1]")
     table, copies = _once(table[list(COLUMNS)])
     return Calls(table, frames.frame("coverage", [*copies, *_stated(table)]))
+
+
+def without_credit(calls: pd.DataFrame) -> pd.DataFrame:
+    """The calls with abstentions counted as wrong, where a benchmark credits them because people declined too.
+
+    With the credit, a model that declines more as the image goes can gain from losing it.
+    """
+    return calls.assign(hit=calls["hit"].mask(calls["abstained"] & calls["hit"].notna(), 0.0))
 
 
 def _conditions(table: pd.DataFrame) -> pd.DataFrame:
@@ -148,7 +158,7 @@ def _numbers(table: pd.DataFrame, name: str) -> pd.Series:
     bad = out.isna() & ~text.str.lower().isin(["", "nan", "none", "na"])
     if bad.any():
         at = int(bad.idxmax())
-        raise AuditError(f"{name} holds {text[at]!r}", row=_row(table, at), mend="give a number, or leave it empty")
+        raise AuditError(f"{name} holds {text[at]!r}", **_place(table, at), mend="give a number, or leave it empty")
     return out.astype(float)
 
 
@@ -163,8 +173,11 @@ def _margin(scores: Any, key: str, given: float) -> float:
                          mend='write JSON such as {"A": -0.1, "B": -2.4}') from None  # fmt: skip
 
 
-def _row(table: pd.DataFrame, at: int) -> int | None:
-    return int(table["row"][at]) if "row" in table and str(table["row"][at]).isdigit() else at + 2
+def _place(table: pd.DataFrame, at: int) -> dict[str, Any]:
+    """File and row of a call, for a message."""
+    row = int(table["row"][at]) if "row" in table and str(table["row"][at]).isdigit() else 0
+    file = str(table["run"][at]) if "run" in table else ""
+    return {"file": file or None, "row": row or at + 2}
 
 
 def _once(table: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
@@ -176,9 +189,9 @@ def _once(table: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     differs = both.groupby(list(IDENTITY), sort=False)[["answer", "hit", "key", "raw"]].nunique(dropna=False)
     if (differs > 1).any(axis=None):
         model, item, *_ = differs.index[(differs > 1).any(axis=1)][0]
-        raise AuditError(f"item {item!r} of {model} was called twice under one condition, with different content",
-                         row=int(both["row"].iloc[-1]) or None, mend="give repeats different numbers (sample), draws "
-                         "different seeds")  # fmt: skip
+        what = f"item {item!r} of {model} was called twice under one condition, with different content"
+        raise AuditError(what, file=both["run"].iloc[-1] or None, row=int(both["row"].iloc[-1]) or None,
+                         mend="give repeats different numbers (sample), draws different seeds")  # fmt: skip
     kept = table.drop_duplicates(list(IDENTITY)).reset_index(drop=True)
     return kept, [frames.coverage_row("duplicate", n=len(table) - len(kept), reason="rows that repeat another row")]
 

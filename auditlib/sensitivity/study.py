@@ -18,7 +18,7 @@ from auditlib.sensitivity.conditions import words
 from auditlib.sensitivity.layers import States, read_states
 from auditlib.sensitivity.margins import with_sample_margins
 from auditlib.sensitivity.pool_calls import calls_of_pool
-from auditlib.sensitivity.records import Calls, join, read_calls
+from auditlib.sensitivity.records import Calls, join, read_calls, without_credit
 
 if TYPE_CHECKING:
     from auditlib.inference.items import QuestionItem
@@ -166,7 +166,7 @@ def scored(s: Sensitivity) -> pd.DataFrame:
     if not (table["family"].eq("full") & table["form"].eq("")).any():
         raise AuditError("no call shows an item as it is (condition full)", mend="map it in sensitivity.conditions")
     verify(table)
-    return table
+    return without_credit(table) if s.params.abstentions == "wrong" else table
 
 
 def verify(calls: pd.DataFrame) -> None:
@@ -194,5 +194,6 @@ def facts_of(s: Sensitivity) -> dict[str, Any]:
     table = s.calls.table
     return {"calls": len(table), "models": s.calls.models, "items": int(table["item"].nunique()),
             "images": int(table["image"].nunique()), "sources": list(s.sources),
-            "samples": int(table["sample"].max()) + 1,
+            "samples": int(table["sample"].max()) + 1, "abstentions": s.params.abstentions,
+            "credited": int((table["abstained"] & table["hit"].gt(0)).sum()),
             "hashed": int(table["image_sha256"].ne("").sum())}  # fmt: skip

@@ -49,8 +49,7 @@ def shrink(hits: ArrayLike, trials: ArrayLike, level: float = 0.95) -> Shrunk:
         Unless ``0 <= hits <= trials``.
     """
     from scipy.optimize import minimize
-    from scipy.special import betaln
-    from scipy.stats import beta
+    from scipy.special import betaincinv, betaln
 
     k, n = np.asarray(hits, float), np.asarray(trials, float)
     if (k < 0).any() or (k > n).any():
@@ -73,5 +72,5 @@ def shrink(hits: ArrayLike, trials: ArrayLike, level: float = 0.95) -> Shrunk:
     centre, strength = float(1 / (1 + np.exp(-x[0]))), float(np.exp(x[1]))
     a, b = centre * strength + k, (1 - centre) * strength + n - k
     mean = np.where(there, a / (a + b), NAN)
-    low, high = beta.ppf(0.5 - level / 2, a, b), beta.ppf(0.5 + level / 2, a, b)
+    low, high = betaincinv(a, b, 0.5 - level / 2), betaincinv(a, b, 0.5 + level / 2)
     return Shrunk(mean, np.where(there, low, NAN), np.where(there, high, NAN), centre, strength)

@@ -26,8 +26,8 @@ _STEADY = ("insensitive", "small fall")
 
 def words(result: Result) -> list[Any]:
     """Blocks of the section's opening."""
-    return [x for x in (_counts(result), _gain(result), _falls(result), _noise(result), _evidence(result),
-                        _forms(result), _layers(result), _lacking(result)) if x]  # fmt: skip
+    return [x for x in (_counts(result), _credit(result), _gain(result), _falls(result), _noise(result),
+                        _evidence(result), _forms(result), _layers(result), _lacking(result)) if x]  # fmt: skip
 
 
 def _counts(result: Result) -> Any:
@@ -48,6 +48,15 @@ def _counts(result: Result) -> Any:
         )
         out.append(card("falls", count(state.get("falls", 0)), f"{count(state.get('open', 0))} open"))
     return cards(out)
+
+
+def _credit(result: Result) -> Any:
+    n = result.facts.get("credited", 0)
+    if not n or result.facts.get("abstentions") == "wrong":
+        return None
+    return callout(b("Credited abstentions. "), f"{count(n)} calls that declined to answer count as right, at least in "
+                   "part. Who declines more as the image goes can seem to gain from losing it; "
+                   "sensitivity.abstentions: wrong takes the credit away.", tone="warn")  # fmt: skip
 
 
 def _gain(result: Result) -> Any:

@@ -79,7 +79,7 @@ def evidence_left(c: Condition) -> float:
     return LEFT[c.family][c.level] if c.family in LEFT else OTHER_LEFT[c.family]
 
 
-def ladder(seeds: int = 3) -> list[Condition]:
+def ladder(seeds: int = 2) -> list[Condition]:
     """Every condition of the image that the world knows."""
     out = [Condition(f) for f in OTHER_LEFT if f not in ("full", "occlude_control")]
     out += [Condition("occlude_control", seed=s) for s in range(3)]
@@ -100,7 +100,7 @@ def forms() -> list[Condition]:
 
 def draw(
     seed: int = 5, *, items: int = 320, models: Sequence[Looker] = MODELS,
-    conditions: Sequence[Condition] | None = None, samples: int = 4, per_image: int = 2,
+    conditions: Sequence[Condition] | None = None, samples: int = 3, per_image: int = 2,
 ) -> World:  # fmt: skip
     """Draw a world; the same for the same arguments.
 
