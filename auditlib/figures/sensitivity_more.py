@@ -42,7 +42,7 @@ def evidence(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     style.grid(ax)
     style.legend_line(ax, [("as it is", GREY, "●"), ("another region covered", BLUE, "●"),
                            ("evidence covered", VERMILION, "●"),
-                           ("     at the right: difference, 95% interval", MUTED, "")])  # fmt: skip
+                           ("(right: difference, 95% interval)", MUTED, "")])  # fmt: skip
     return ax
 
 
