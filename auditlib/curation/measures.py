@@ -10,6 +10,7 @@ import pandas as pd
 
 from auditlib.curation import adjudication_measures, adjudication_yield, composition, groups, halves, ranking, subsets
 from auditlib.curation.again import at_thresholds, with_models
+from auditlib.curation.checks import planted_defects, without_providers
 from auditlib.curation.cost import cost_table
 from auditlib.curation.crossfit import cross_fit, membership_drop
 from auditlib.curation.from_files import effort_tables, error_tables
@@ -68,6 +69,9 @@ def measure(c: Curation) -> Result:
         _scores(c, cluster, add, lacking)
         frames["quality"], more = _quality(c, cluster, lacking)
         frames |= more
+    add("planted", lambda: planted_defects(c)[0])
+    add("planted_rules", lambda: planted_defects(c)[1])
+    add("without_providers", lambda: without_providers(c))
     if c.adjudication is not None:
         _judges(c, add)
     if c.people is not None and len(c.people.summary):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditlib.figures import FIGURES, Figure
-from auditlib.studies import calibration, curation, dependence, sensitivity
+from auditlib.studies import calibration, curation, dependence, judges, sensitivity
 from auditlib.studies.results import Result, load_result, save_result
 from auditlib.tables import TABLES, Table
 
@@ -44,6 +44,7 @@ STUDIES: dict[str, Study] = {
         Study("curation", "Curation", "20_curation", curation.FIGURES, curation.TABLES, curation.words),
         Study("dependence", "Modality dependence", "30_dependence", dependence.FIGURES, dependence.TABLES,
               dependence.words),
+        Study("judges", "Judges", "40_judges", judges.FIGURES, judges.TABLES, judges.words),
         Study("sensitivity", "Sensitivity to what is shown", "50_sensitivity", sensitivity.FIGURES, sensitivity.TABLES,
               sensitivity.words),
         Study("calibration", "How far this can be believed", "60_calibration", calibration.FIGURES, calibration.TABLES,
