@@ -178,6 +178,8 @@ def _shuffles(pool: Pool, share: float, repeats: int, rows: list[dict[str, objec
         return "the pool has no official categories"
     if "full" not in pool.letters or len(pool.model_names) < 2:
         return "no option letters of two models"
+    if "key" not in pool.items:
+        return "no letter keys"
     raw = pool.settings.model_dump() if pool.params else {}
     light = Params.model_construct(seed=pool.seed, audit=AuditParams(**(raw | {"bootstrap": _DRAWS})))
     pool = replace(pool, params=light)

@@ -91,7 +91,8 @@ def reasons_by_source(source: ArrayLike, reasons: Mapping[str, ArrayLike], first
         raise AuditError(
             f"items were removed for the unknown reason {unknown[0]!r}", mend=f"reasons are {list(reasons)}"
         )
-    applies = np.column_stack([np.asarray(r, bool) for r in reasons.values()])
+    given_reasons = [np.asarray(r, bool) for r in reasons.values()]
+    applies = np.column_stack(given_reasons) if given_reasons else np.zeros((len(group), 0), bool)  # all are kept
     number = applies.sum(axis=1)
     rows = []
     for name in [*np.unique(group).tolist(), ALL]:

@@ -67,8 +67,11 @@ def measure(c: Curation) -> Result:
         frames["wrong_removal"] = f.wrong.table
     if c.kept.any() and len(pool.evaluated):
         _scores(c, cluster, add, lacking)
-        frames["quality"], more = _quality(c, cluster, lacking)
-        frames |= more
+        try:
+            frames["quality"], more = _quality(c, cluster, lacking)
+            frames |= more
+        except AuditError as why:  # one model has no ranking; who leaves where is still known
+            lacking["quality"] = str(why)
     add("planted", lambda: planted_defects(c)[0])
     add("planted_rules", lambda: planted_defects(c)[1])
     add("without_providers", lambda: without_providers(c))

@@ -74,16 +74,14 @@ def detection(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         if part["shrunk"].notna().any():
             here.scatter(part["shrunk"], y, marker="|", s=26, c=style.INK, lw=0.9, zorder=4)
         here.axvline(0.5, color=GREY, lw=0.7, zorder=0, ls=(0, (3, 2)))
-        here.set_title(setting, fontsize=7)
         here.set_xlim(-0.03, 1.03)
-        style.percent_axis(here, "x", "% detected" if len(settings) > 1 else "% detected, 95% intervals")
+        style.percent_axis(here, "x", f"{setting}\n% detected")
         style.grid(here)
     bad = frame.drop_duplicates("dimension").set_index("dimension")["effect"]
     style.row_names(axes[0], [named(d).replace(" (I2T)", "") + (" (neutral)" if bad[d] == "neutral" else "")
                               for d in names])  # fmt: skip
     style.legend_line(axes[0], [("damage detected", BLUE, "●"), ("false alarm", AMBER, "●"),
-                                ("pooled in part", style.INK, "|"), ("all rows at once", style.PALE, "━")],
-                      lift=14)  # fmt: skip
+                                ("pooled in part", style.INK, "|"), ("all rows at once", style.PALE, "━")])  # fmt: skip
     return axes[0]
 
 
@@ -255,12 +253,10 @@ def curves(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         here.fill_between(part["coverage"], part["sim_low"], part["sim_high"], color=style.PALE, lw=0)
         here.plot(part["coverage"], part["gain"], color=COLOURS[k % len(COLOURS)], lw=1.3, marker="o", ms=2.4)
         here.axhline(0, color=GREY, lw=0.7)
-        here.set_title(judge, fontsize=7)
-        style.percent_axis(here, "x", "% of prompts kept")
+        style.percent_axis(here, "x", f"{judge}\n% of prompts kept")
         style.grid(here, "y")
     axes[0].set_ylabel("rating above a random choice")
-    style.legend_line(axes[0], [("kept by agreement of orders", BLUE, "━"), ("kept at random, 95%", style.PALE, "■")],
-                      lift=14)  # fmt: skip
+    style.legend_line(axes[0], [("kept by agreement of orders", BLUE, "━"), ("kept at random, 95%", style.PALE, "■")])
     return axes[0]
 
 

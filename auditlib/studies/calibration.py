@@ -99,10 +99,10 @@ def words(result: Result) -> list[Block]:
         if facts.get(name):
             blocks.append(p(facts[name]))
     if facts.get("what_if"):
-        head = f"Leaderboard, {facts.get('suspects', 0)} suspect items (all votes, three at least, name one other option):"
+        n = facts.get("suspects", 0)
+        head = f"Leaderboard, {n} suspect items (all votes, three at least, name one other option):"
         blocks += [p(head), ul([[s] for s in [*facts["what_if"], *facts.get("what_if_notes", [])]])]
     gone = [f"{k.replace('_', ' ')}: {v}" for k, v in lacking.items() if k != "fdr"]
     if gone:
         blocks.append(callout("Not done: ", "; ".join(gone), "."))
     return blocks
-

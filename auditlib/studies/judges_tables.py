@@ -44,7 +44,8 @@ def overall(result: Result) -> pd.DataFrame:
 def dimensions(result: Result) -> pd.DataFrame:
     """One row per judge, setting and dimension, hardest first."""
     table = _settings(result.frame("dimensions"))
-    table = table.assign(name=table["dimension"].map(named))
+    name = table["dimension"].map(named).str.replace(" (I2T)", "", regex=False)
+    table = table.assign(name=name + np.where(table["effect"].eq("neutral"), ", neutral", ""))
     rank = {s: i for i, s in enumerate(dict.fromkeys(table["setting"]))}
     order = table.assign(a=table["setting"].map(rank), b=table["effect"].eq("neutral"))
     return order.sort_values(["a", "b", "shrunk", "estimate"], kind="stable").reset_index(drop=True)
@@ -150,21 +151,24 @@ TABLES: tuple[Table, ...] = (
            _columns(("setting", "Judge"), ("n", "Instances", "count"), ("detection", "Detected (%)", "pct"),
                     ("detection_macro", "Mean of dimensions (%)", "pct"), ("false_alarm", "False alarms (%)", "pct"),
                     ("d_prime", "d'", "number"), ("low..high", "95% interval", "number"),
-                    ("criterion", "Criterion", "number"), ("auc", "AUC", "number"), ("tie", "Ties (%)", "pct"),
-                    ("locked", "Same slot (%)", "pct"), ("reversed", "Reversed (%)", "pct"),
-                    ("unanswered", "No answer (%)", "pct"), ("floor", "By chance (%)", "pct"),
-                    ("repeatability", "ICC", "number"), ("effect_size", "Gap / SD", "number"),
-                    ("severity", "Per severity (pp)", "pp")),
+                    ("criterion", "Criterion", "number"), ("auc", "AUC", "number")),
            "Detected: strictly lower score, or the gold preferred in both orders. d' near 0: the judge does not tell "
-           "damage from harmless changes. By chance: a second score of the same output is strictly lower."),
+           "damage from harmless changes. Criterion below 0: it finds fault easily."),
+    _table("outcomes", "Planted damage: what else happens, and the floor", overall,
+           _columns(("setting", "Judge"), ("tie", "Ties (%)", "pct"), ("locked", "Same slot (%)", "pct"),
+                    ("reversed", "Reversed (%)", "pct"), ("unanswered", "No answer (%)", "pct"),
+                    ("floor", "By chance (%)", "pct"), ("repeatability", "ICC", "number"),
+                    ("effect_size", "Gap / SD", "number"), ("severity", "Per severity (pp)", "pp")),
+           "By chance: a second score of the same output is strictly lower. Gap / SD: fall of the score in standard "
+           "deviations of repeated scoring. Per severity: change of detection per step, within dimensions."),
     _table("dimensions", "Detection by dimension", dimensions,
-           _columns(("setting", "Judge"), ("name", "Dimension"), ("effect", "Should"), ("n", "Instances", "count"),
+           _columns(("setting", "Judge"), ("name", "Dimension"), ("n", "Instances", "count"),
                     ("unanswered", "No answer", "count"), ("estimate", "Detected (%)", "pct"),
-                    ("low..high", "95% interval", "pct"), ("bound_low..bound_high", "Bounds with no answers", "pct"),
-                    ("shrunk", "Pooled in part (%)", "pct"), ("shrunk_low..shrunk_high", "95% interval", "pct"),
-                    ("q_half", "q, below half", "p"), ("below_macro", "Against mean (pp)", "pp"),
+                    ("low..high", "95% interval", "pct"), ("shrunk", "Pooled (%)", "pct"),
+                    ("q_half", "q, below half", "p"), ("below_macro", "To mean (pp)", "pp"),
                     ("q_macro", "q, below mean", "p")),
-           "Pooled in part: Beta-Binomial over the dimensions of a judge, for the ranking. q: Benjamini-Hochberg."),
+           "Pooled: Beta-Binomial over the dimensions of a judge, for the ranking. q: Benjamini-Hochberg. Neutral "
+           "changes should not be detected."),
     _table("images", "Does the judge use the image?", images,
            _columns(("judge", "Judge"), ("paradigm", "Asked for"), ("without", "Image"), ("n", "Instances", "count"),
                     ("shown", "Detected with it (%)", "pct"), ("other", "Without (%)", "pct"),
@@ -180,23 +184,23 @@ TABLES: tuple[Table, ...] = (
            _columns(("kind", "Compared"), ("at", "At"), ("first", "First"), ("second", "Second"),
                     ("n", "Instances", "count"), ("first_rate", "First detects (%)", "pct"),
                     ("second_rate", "Second (%)", "pct"), ("estimate", "Difference (pp)", "pp"),
-                    ("low..high", "95% interval (pp)", "pp"), ("p", "p", "p"), ("q", "Holm", "p"),
-                    ("d_prime", "Difference of d'", "number"), ("d_low..d_high", "95% interval", "number")),
-           "p: exact McNemar; intervals resample images."),
+                    ("low..high", "95% interval (pp)", "pp"), ("q", "Holm", "p"),
+                    ("d_prime", "Difference of d'", "number")),
+           "Exact McNemar tests; intervals resample images."),
     _table("people", "Scores against people's", people,
            _columns(("judge", "Judge"), ("comparison", "Set"), ("n", "Scores", "count"),
                     ("unparsed", "No score", "count"), ("unparsed_share", "No score (%)", "pct"),
                     ("rank", "Rank correlation", "number"), ("low..high", "95% interval", "number"),
-                    ("exact", "Same score (%)", "pct"), ("distance", "Mean distance", "number"),
                     ("lenient", "Leniency", "number"), ("lenient_low..lenient_high", "95% interval", "number"),
-                    ("lenient_bound_low..lenient_bound_high", "Bounds with no scores", "number"), ("q", "Holm", "p")),
-           "Numbers that stand for no score (-1) are no scores. Leniency: mean of score less people's rating."),
+                    ("lenient_bound_low..lenient_bound_high", "Bounds", "number")),
+           "Numbers that stand for no score (-1) are no scores. Leniency: mean of score less people's rating; its "
+           "bounds count each missing score as the lowest, the highest seen."),
     _table("value", "What decisions are worth", value,
            _columns(("judge", "Judge"), ("n", "Prompts", "count"), ("unanswered", "No decision", "count"),
                     ("value", "Mean rating", "number"), ("random", "Random", "number"), ("best", "Best", "number"),
-                    ("gain", "Gain", "number"), ("share", "Normalised gain (%)", "pct"),
+                    ("share", "Normalised gain (%)", "pct"),
                     ("low..high", "95% interval", "pct"), ("p", "p, barely better", "p"),
-                    ("regret", "Regret", "number"), ("top", "Takes a best one (%)", "pct"),
+                    ("top", "Takes a best one (%)", "pct"),
                     ("win", "Beats another (%)", "pct")),
            "p, barely better: equivalence test, normalised gain within 10 points of 0."),
     _table("contrasts", "Decisions against random, similarity and other judges", contrasts,
@@ -219,10 +223,9 @@ TABLES: tuple[Table, ...] = (
                     ("gain_kept", "Gain, kept", "number"), ("gain_dropped", "Gain, dropped", "number"),
                     ("interaction", "Difference", "number"), ("low..high", "95% interval", "number"),
                     ("good_lost", "Good among dropped (%)", "pct"), ("bad_kept", "Bad among kept (%)", "pct"),
-                    ("judge_alone", "Without filter", "number"), ("policy_random", "Else random", "number"),
-                    ("policy_people", "Else people", "number")),
-           "The last three are mean ratings over all prompts: of the judge alone, and of keeping its decision where "
-           "the filter does and falling back otherwise."),
+                    ("judge_alone", "Without filter", "number"), ("policy_random", "Else random", "number")),
+           "The last two are mean ratings over all prompts: of the judge alone, and of keeping its decision where the "
+           "filter does and choosing at random otherwise."),
     _table("shared", "Bad choices that two judges share", shared,
            _columns(("first", "First"), ("second", "Second"), ("prompts", "Prompts", "count"),
                     ("rate", "Same bad choice (%)", "pct"), ("chance", "If independent (%)", "pct"),

@@ -105,8 +105,9 @@ def _hard(result: Result) -> Any:
             f"{count(len(half))}, {count(len(low))} lie below the mean (false discovery rate 5%)")  # fmt: skip
     if len(low):
         worst = low.sort_values("shrunk", kind="stable").head(4)
-        text += ": lowest " + ", ".join(f"{named(r.dimension)} with {r.judge} ({percent(r.shrunk, 0)})"
-                                        for r in worst.itertuples())  # fmt: skip
+        lowest = [f"{named(r.dimension)} ({percent(r.shrunk, 0)}) for "
+                  + setting_name(r.judge, r.paradigm, r.style, r.image, here) for r in worst.itertuples()]  # fmt: skip
+        text += f": lowest {', '.join(lowest)}"
     return p(b("Blind spots. "), text + ".")
 
 

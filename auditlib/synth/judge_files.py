@@ -41,7 +41,7 @@ class SyntheticJudges:
     tables: dict[str, pd.DataFrame]
 
 
-def synthetic_judges(clusters: Sequence[str], *, per_dimension: int = 14, prompts: int = 150, seed: int = 11
+def synthetic_judges(clusters: Sequence[str], *, per_dimension: int = 14, prompts: int = 100, seed: int = 11
                      ) -> SyntheticJudges:  # fmt: skip
     """Calls of the judges, candidates with ratings, and the sheet of planted changes.
 
