@@ -13,7 +13,8 @@ class CalibrationParams(Strict):
     """How far this pool's findings can be believed.
 
     ``share`` of the items gets a planted defect in each of ``repeats`` copies. ``margin`` is the largest gain that
-    counts as none. ``reviews`` is a table of what people said of items of the review sample: item, defect (1, 0, or empty).
+    counts as none. ``reviews`` is a table of what people said of items of the review sample: item, and defect (1, 0, or
+    empty).
     """
 
     share: float = Field(0.05, gt=0, le=0.5)
