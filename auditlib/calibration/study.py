@@ -18,6 +18,8 @@ from auditlib.frames import LETTERS, evidence, frame
 from auditlib.metrics.what_if import what_if
 from auditlib.params import CalibrationParams
 from auditlib.pool import Pool
+from auditlib.readers.cells import item_ids
+from auditlib.readers.files import open_table
 from auditlib.stats.label_conflict import LabelConflict, label_conflict
 from auditlib.stats.local_fdr import LocalFdr, local_fdr
 from auditlib.stats.planner import list_now, models_for_list, reviews_needed, smallest_excess
@@ -118,25 +120,23 @@ def _reviewed(settings: CalibrationParams, ids: np.ndarray, found: LabelConflict
     """Local false-discovery rate from the table of reviews; only items of the sample drawn here count."""
     path = settings.reviews
     assert path is not None
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig").map(csv_unguard)
-    except FileNotFoundError:
-        raise AuditError("there is no such table of reviews", file=path, mend="check calibration.reviews") from None
-    except (OSError, ValueError) as e:
-        raise AuditError(f"not readable as CSV ({type(e).__name__})", file=path, mend="save it as CSV") from None
+    table = open_table(path).map(csv_unguard)
     lost = [c for c in ("item", "defect") if c not in table]
     if lost:
         raise AuditError(f"no column {lost[0]!r}", file=path, mend="give columns item and defect (1, 0, or empty)")
     place = {str(i): r for r, i in enumerate(ids[found.order])}
-    for row, (item, said) in enumerate(zip(table["item"], table["defect"]), start=2):
+    as_it_stands = table["item"].str.strip()
+    table["item"] = as_it_stands.where(as_it_stands.isin(place), item_ids(table["item"]))
+    for row, item, said in zip(table.index + 2, table["item"], table["defect"]):
         if item not in place:
-            raise AuditError(f"item {item!r} is not in the ranked list", file=path, row=row,
+            raise AuditError(f"item {item!r} is not in the ranked list", file=path, row=int(row),
                              mend="review items of review_sample.csv")  # fmt: skip
         if said.strip() not in ("", "0", "1"):
-            raise AuditError(f"defect is {said!r}", file=path, row=row, mend="write 1, 0, or leave it empty")
+            raise AuditError(f"defect is {said!r}", file=path, row=int(row), mend="write 1, 0, or leave it empty")
     if table["item"].duplicated().any():
-        row = int(np.flatnonzero(table["item"].duplicated())[0]) + 2
-        raise AuditError(f"item {table['item'][row - 2]!r} is reviewed twice", file=path, row=row, mend="keep one row")
+        at = table.index[table["item"].duplicated()][0]
+        raise AuditError(f"item {table['item'][at]!r} is reviewed twice", file=path, row=int(at) + 2,
+                         mend="keep one row")  # fmt: skip
     rank = np.array([place[i] for i in table["item"]], int)
     said = pd.to_numeric(table["defect"].str.strip(), errors="coerce").to_numpy(float)
     return local_fdr(rank, said, edges, rng=pool.rng("calibration", "fdr"), at=FIRST)

@@ -60,7 +60,8 @@ def leave_out(
             "gained": len(after) - len(both),
             "relabelled": int((whole.loc[both, "label"] != found.loc[both, "label"]).sum()),
             "undecided": int((found["state"] == "undecided").sum()), "jaccard": len(both) / union if union else NAN,
-            "note": f"{rest} judges cannot give {settings.agree} equal labels" if rest < settings.agree else "",
+            "note": f"{rest} judges cannot give {settings.agree} equal labels" if rest < settings.agree else
+            f"decided from {quorum} of {rest} votes on",
         })  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -34,7 +34,7 @@ def measure(c: Curation) -> Result:
     Notes
     -----
     What a pool cannot support is left out, and ``facts["lacking"]`` says why. Grid and cross-fitting repeat the first
-    two stages only: judges and people have seen the items of one panel.
+    two stages only: judges and people have seen the items of one panel. The grid leaves out the confirmed defects too.
     """
     lacking: dict[str, str] = {}
     frames: dict[str, pd.DataFrame] = {}
@@ -194,6 +194,7 @@ def _judges(c: Curation, add: Callable[..., None]) -> None:
     truth = None if c.people is None else {i: x for i, x in c.people.label.items() if x != "cannot_tell"}
     add("votes", lambda: a.votes)
     add("adjudicated", lambda: a.decisions)
+    add("votes_coverage", lambda: a.coverage)
     add("herding", lambda: adjudication_measures.herding(a.votes, rng=rng))
     add("rounds", lambda: adjudication_measures.by_round(a.votes, truth, rng=rng))
     add("judges", lambda: adjudication_measures.confusion(a.votes, truth).accuracy)

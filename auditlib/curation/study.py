@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from auditlib import frames
 from auditlib.curation.ablation import AblationSettings
 from auditlib.curation.adjudication import Adjudication, Ask, adjudicate, candidates_of
 from auditlib.curation.adjudication_decisions import AdjudicationSettings, decide
@@ -129,8 +130,15 @@ def judged(
     files = list(a.votes) or _companion(curation.source, "votes", outputs)
     # those of an embedded pool name all its items, also where only the first ones are looked at
     votes = read_votes(files, everyone if a.votes else None) if files else None
+    coverage = frames.frame("coverage")
     if votes is not None:
-        votes = votes[votes["item"].isin(wanted)].reset_index(drop=True)
+        aside = ~votes["item"].isin(wanted)
+        if a.votes and aside.any():
+            why = "votes on items that no rule recalled"
+            coverage = frames.frame("coverage", [frames.coverage_row("excluded", n=int(aside.sum()), reason=why)])
+            if aside.all() and not a.judges:
+                return _waits(curation, "adjudication", f"all {len(votes):,} {why}")
+        votes = votes[~aside].reset_index(drop=True)
     if a.judges:
         if ask is None or not questions:
             raise AuditError("curation.adjudication names judges, but not what to show them",
@@ -143,10 +151,8 @@ def judged(
         return replace(curation, adjudication=adjudicate(cases, judges, ask, settings, votes=votes))
     if votes is None or not len(votes):
         return _waits(curation, "adjudication", "no vote file is named, and no judge to ask")
-    from auditlib import frames
-
     decisions = decide(votes, settings, items=wanted)
-    return replace(curation, adjudication=Adjudication(votes, decisions, frames.frame("coverage")))
+    return replace(curation, adjudication=Adjudication(votes, decisions, coverage))
 
 
 def _generation(a: Any) -> Any:

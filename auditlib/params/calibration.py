@@ -18,7 +18,7 @@ class CalibrationParams(Strict):
     """
 
     share: float = Field(0.05, gt=0, le=0.5)
-    repeats: int = Field(10, ge=1, le=1000)
+    repeats: int = Field(20, ge=1, le=1000)
     margin: float = Field(0.1, gt=0, lt=0.5)
     shuffles: int = Field(49, ge=19, le=10_000)
     review_budget: int = Field(100, ge=1)
