@@ -14,9 +14,12 @@ from auditlib.calibration.spike_in import spike_in
 from auditlib.calibration.study import _reviewed
 from auditlib.curation import composition, study
 from auditlib.curation.measures import measure
+from auditlib.dependence.source_files import make_embeddings
+from auditlib.dependence.sources import prior_from_labels, prior_from_probabilities
 from auditlib.errors import AuditError
 from auditlib.params import CalibrationParams, check_params
 from auditlib.paths import project_root
+from auditlib.sensitivity.records import read_calls
 from auditlib.stats.label_conflict import label_conflict
 
 
@@ -80,7 +83,7 @@ def test_only_votes_on_other_items_is_said(tmp_path):
 
 
 def test_planted_defects_of_a_pool_without_keys(tmp_path):
-    found = spike_in(small_pool(tmp_path, drop=("key",)), share=0.25, repeats=1)
+    found = spike_in(small_pool(tmp_path, n=24, drop=("key", "prediction", "options")), share=0.25, repeats=1)
     assert found.lacking["shuffled key"] == "no letter keys"
 
 
@@ -102,3 +105,51 @@ def test_reviews_are_refused_at_their_row(tmp_path, text, said):
         _reviewed(CalibrationParams(reviews=tmp_path / "r.csv"), pool.items["item"].to_numpy(object), found,
                   np.array([0, 4, 8]), pool)  # fmt: skip
     assert said in str(error.value) and "r.csv" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "column, cell, said",
+    [
+        ("sample", "inf", "sample holds inf"),
+        ("sample", "0.5", "sample holds 0.5"),
+        ("condition", "blur@strong", "names no condition"),
+        ("scores", "{bad", "scores are no mapping"),
+    ],
+)
+def test_calls_are_refused_at_their_row(tmp_path, column, cell, said):
+    row = {"model": "a", "condition": "full", "answer": "A", "key": "A", "sample": "0", "scores": ""}
+    table = pd.DataFrame([row | {"item": "q0"}, row | {"item": "q1", column: cell}])
+    table.to_csv(tmp_path / "c.csv", index=False)
+    with pytest.raises(AuditError) as error:
+        read_calls([tmp_path / "c.csv"])
+    assert said in str(error.value) and "c.csv, row 3" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("item,label\nq0,R\nq1,X\n", "p.csv, row 3: unknown structure label 'X'"),
+        ("item,R,V,T,S\nq1,.25,.25,.25,.25\nq0,-.5,.5,.5,.5\n", "p.csv, row 3: R, V, T and S"),
+        ("item,R,V,T,S\nq0,.5,.5,,\n", "p.csv, row 2: R, V, T and S"),
+    ],
+)
+def test_structure_labels_are_refused_at_their_row(tmp_path, text, said):
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(AuditError) as error:
+        prior_from_labels(tmp_path / "p.csv", ["q0", "q1"])
+    assert said in str(error.value)
+
+
+def test_a_row_longer_than_its_header_is_no_item(tmp_path):
+    (tmp_path / "p.csv").write_text("item,none,image_only,blind,full\nq0,.2,.4,.5,.8,9\nq1,.3,.4,.5,.8,9\n")
+    with pytest.raises(AuditError, match="more cells than the header"):
+        prior_from_probabilities(tmp_path / "p.csv", ["q0", "q1"], [4, 4])
+
+
+def test_part_of_an_option_vector_is_damage():
+    options = np.ones((2, 3, 4))
+    options[0, 2] = np.nan  # an option that the item does not have
+    assert make_embeddings(["a", "b"], np.ones((2, 4)), np.ones((2, 4)), options).options[0, 2].sum() == 0
+    options[1, 0, 1] = np.nan
+    with pytest.raises(AuditError, match="options of 1 items hold NaN or infinity, first b"):
+        make_embeddings(["a", "b"], np.ones((2, 4)), np.ones((2, 4)), options)

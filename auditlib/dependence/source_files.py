@@ -57,6 +57,12 @@ def make_embeddings(items: Sequence[str], visual: ArrayLike, textual: ArrayLike,
             raise AuditError(f"embeddings {name} of {int(bad.sum())} items hold NaN or infinity, first "
                              f"{names[int(bad.argmax())]}", file=file,
                              mend="embed these items again, or leave them out of the file")  # fmt: skip
+    # an option that an item does not have is NaN throughout; part of a vector is damage
+    part = (~np.isfinite(o)).any(axis=2) & ~np.isnan(o).all(axis=2)
+    if part.any():
+        raise AuditError(f"embeddings options of {int(part.any(axis=1).sum())} items hold NaN or infinity, first "
+                         f"{names[int(part.any(axis=1).argmax())]}", file=file,
+                         mend="embed these options again, or leave the items out of the file")  # fmt: skip
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise AuditError(f"item {twice!r} stands twice among the embeddings", file=file, mend="give one row per item")
@@ -153,6 +159,8 @@ def read_rows(file: Path, needed: Sequence[str]) -> pd.DataFrame:
         raise AuditError(
             f"not readable as a table ({type(e).__name__})", file=file, mend="give csv or parquet"
         ) from None
+    if file.suffix.lower() != ".parquet" and not isinstance(table.index, pd.RangeIndex):
+        raise AuditError("rows hold more cells than the header", file=file, row=1, mend="name every column once")
     lacking = [c for c in needed if c not in table]
     if lacking:
         raise AuditError(f"there is no column {lacking[0]!r}", file=file, row=1,

@@ -137,11 +137,23 @@ def prior_from_labels(file: Path, items: Sequence[str], *, trust: float = 0.7) -
     table = read_rows(file, ("item",))
     if set(LABELS) <= set(table.columns):
         values = numbers(table, LABELS, file)
+        given = ~np.isnan(values).all(axis=1)
+        bad = given & (np.isnan(values).any(axis=1) | (values < 0).any(axis=1) | ~(values.sum(axis=1) > 0))
+        if bad.any():
+            raise AuditError("R, V, T and S of the row are no distribution", file=file,
+                             row=int(np.flatnonzero(bad)[0]) + 2,
+                             mend="give four numbers of at least 0, not all 0, or leave all four empty")  # fmt: skip
         mine, theirs = matched(table["item"].tolist(), items, file)
         return spread(StructuralPrior.from_profile(values[theirs], source="labels"), mine, len(items))
     table = read_rows(file, ("item", "label"))
     mine, theirs = matched(table["item"].tolist(), items, file)
     said = table["label"].astype(object).where(table["label"].notna(), "").astype(str).str.strip().str.upper()
+    bad = ~said.isin([*LABELS, "", "NONE", "NAN"])
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise AuditError(f"unknown structure label {str(table['label'].iloc[at])[:60]!r}", file=file, row=at + 2,
+                         mend="use R, V, T, S or leave it empty")  # fmt: skip
+    said = said.where(said.isin(LABELS), "")
     return spread(StructuralPrior.from_labels(said.to_numpy(object)[theirs], trust=trust), mine, len(items))
 
 

@@ -107,13 +107,24 @@ def calls_frame(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Calls:
     for name in _FLOAT:
         table[name] = _numbers(table, name)
     for name in _WHOLE:
-        table[name] = _numbers(table, name).fillna(0).astype(int)
+        number = _numbers(table, name).fillna(0)
+        part = ~np.isfinite(number) | number.mod(1).ne(0)
+        if part.any():
+            at = int(part.idxmax())
+            raise AuditError(f"{name} holds {number[at]:g}", **_place(table, at), mend="give whole numbers")
+        table[name] = number.astype(int)
     table["level"] = table["level"].fillna(0.0)
     table["abstained"] = _numbers(table, "abstained").fillna(0).gt(0) | table["answer"].eq("Z")
     table["image"] = table["image"].where(table["image"].ne(""), table["item"])
     table["meaning"] = table["meaning"].where(table["meaning"].ne(""), table["answer"])
     if "scores" in table:
-        table["margin"] = [_margin(s, key, m) for s, key, m in zip(table["scores"], table["key"], table["margin"])]
+        margins = []
+        for at, (said, key, given) in enumerate(zip(table["scores"], table["key"], table["margin"])):
+            try:
+                margins.append(_margin(said, key, given))
+            except AuditError as e:
+                raise AuditError(e.what, **_place(table, at), mend=e.mend) from None
+        table["margin"] = margins
     known = table["hit"].isna() & table["answer"].ne("") & table["key"].ne("")
     table.loc[known, "hit"] = table["answer"].eq(table["key"])[known].astype(float)
     if table["hit"].isna().all():
@@ -140,7 +151,12 @@ def _conditions(table: pd.DataFrame) -> pd.DataFrame:
     if "condition" not in table:
         raise AuditError("calls lack 'condition' and 'family'", mend="map one: columns: {condition: NAME}")
     names = table["condition"].astype(str)
-    known: dict[str, Condition] = {n: parse(n) for n in names.unique()}
+    known: dict[str, Condition] = {}
+    for at, n in names.drop_duplicates().items():
+        try:
+            known[n] = parse(n)
+        except AuditError as e:
+            raise AuditError(e.what, **_place(table, int(at)), mend=e.mend) from None
     own = pd.DataFrame({c: names.map({n: getattr(k, c) for n, k in known.items()}) for c in CONDITION})
     # a file may keep levels, variants and seeds in columns of their own, which then speak for themselves
     return pd.concat([table, own[[c for c in own if c not in table]]], axis=1)
