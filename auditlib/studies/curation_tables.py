@@ -270,7 +270,7 @@ TABLES: tuple[Table, ...] = (
           "Defects as people decided them at the chosen thresholds."),
     Table("curation_planted", "Defects planted among the items that reach the rules", lambda r: r.frame("planted"),
           (Column("label", "Defect"), Column("planted", "Planted", "count"), Column("found", "Recalled", "count"),
-           Column("recall", "Recall (%)", "pct"), Column("95% interval", "95% interval", "range:low:high:pct"),
+           Column("recall", "Recall (%)", "pct"), Column("low..high", "95% interval", "range:low:high:pct"),
            Column("flagged_share", "Items recalled in all (%)", "pct")),
           "In copies of this pool, with the thresholds above. Planted defects are clean ones: an upper value."),
     Table("curation_without_providers", "The first two stages without one provider's models",
