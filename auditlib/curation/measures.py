@@ -72,8 +72,10 @@ def measure(c: Curation) -> Result:
             frames |= more
         except AuditError as why:  # one model has no ranking; who leaves where is still known
             lacking["quality"] = str(why)
-    add("planted", lambda: planted_defects(c)[0])
-    add("planted_rules", lambda: planted_defects(c)[1])
+    try:
+        frames["planted"], frames["planted_rules"] = planted_defects(c)
+    except AuditError as why:
+        lacking["planted"] = str(why)
     add("without_providers", lambda: without_providers(c))
     if c.adjudication is not None:
         _judges(c, add)
