@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from auditlib import batching
+from auditlib.errata import commands as errata
 from auditlib.errors import AuditError
 
 EPILOG = "Exit codes: 0 all well, 1 a notebook failed, 2 a mistake in the arguments, params or files."
@@ -70,6 +71,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--keep-going", action=argparse.BooleanOptionalAction, default=True,
                      help="go on with other pools when one fails (default: yes)")  # fmt: skip
     run.add_argument("--outputs", type=Path, help="where results go (default: outputs/ of the project)")
+    cluster = run.add_mutually_exclusive_group()
+    cluster.add_argument("--scheduler", metavar="ADDRESS", help="run the pools on the workers of a dask scheduler")
+    cluster.add_argument("--scheduler-file", type=Path, metavar="FILE",
+                         help="the same, by the file that 'dask scheduler --scheduler-file' writes")  # fmt: skip
     run.set_defaults(do=_run)
 
     status = commands.add_parser("status", help="say which pools are fresh, stale, failed or running, and why")
@@ -84,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(do=_export)
 
     batching.add_commands(commands)
+    errata.add_commands(commands)
     return parser
 
 
@@ -120,7 +126,11 @@ def _say(pool: str, stage: str, text: str) -> None:
     if stage:
         print(f"{pool:<24} {stage:<11} {text}", flush=True)
     else:
-        print(f"auditlib: {pool}: {text}", file=sys.stderr, flush=True)
+        print(f"auditlib: {pool}: {text}" if pool else f"auditlib: {text}", file=sys.stderr, flush=True)
+
+
+def _tell(line: str) -> None:
+    print(f"auditlib: {line}", file=sys.stderr, flush=True)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -131,14 +141,26 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         print("\n".join(pipeline.describe(jobs)))
         return 0
-    return _finish(jobs, workers=options.jobs, keep_going=options.keep_going)
+    return _finish(jobs, workers=options.jobs, keep_going=options.keep_going, cluster=_cluster(options))
 
 
-def _finish(jobs, *, workers: int | None = None, keep_going: bool = True) -> int:
+def _cluster(options: argparse.Namespace):
+    if not (options.scheduler or options.scheduler_file):
+        return None
+    if options.jobs:
+        raise AuditError("--jobs is for runs on this machine",
+                         mend="leave it out: on a cluster as many pools run as its workers have threads")  # fmt: skip
+    from auditlib.cluster import Cluster
+
+    return Cluster(options.scheduler, options.scheduler_file)
+
+
+def _finish(jobs, *, workers: int | None = None, keep_going: bool = True, cluster=None) -> int:
     from auditlib import pipeline
     from auditlib.paths import RunPaths
 
-    outcomes = pipeline.run(jobs, workers=workers, keep_going=keep_going, say=_say)
+    tell = _tell if len(jobs) > 1 else lambda line: None
+    outcomes = pipeline.run(jobs, workers=workers, keep_going=keep_going, say=_say, tell=tell, cluster=cluster)
     outputs = Path(jobs[0].outputs)
     done = [o.pool for o in outcomes if o.code == 0]
     for pool in done:

@@ -48,7 +48,7 @@ def align(runs: Runs, *, keys_from: str | None = None) -> tuple[pd.DataFrame, pd
         raise AuditError("no replies were read", mend="check data: in the params and that the files hold rows")
     rows: list[dict[str, Any]] = []
     facts = _settle_categories(_with_dataset(facts, runs.dataset, rows), rows)
-    facts = facts.assign(_options=[_option_key(o) for o in _column(facts, "options")])
+    facts = facts.assign(_options=_option_keys(_column(facts, "options")))
     facts = _settle_keys(facts, keys_from, rows)
     rows += _disagreements(facts)
     order = item_order(responses["item"])
@@ -62,6 +62,16 @@ def align(runs: Runs, *, keys_from: str | None = None) -> tuple[pd.DataFrame, pd
 
 def _column(table: pd.DataFrame, name: str) -> pd.Series:
     return table[name] if name in table else pd.Series([None] * len(table), index=table.index, dtype=object)
+
+
+def _option_keys(column: pd.Series) -> list[tuple[str, ...] | None]:
+    """:func:`_option_key` over a column; runs that share a list of options share its key."""
+    seen: dict[int, tuple[str, ...] | None] = {}
+    values = column.tolist()
+    for options in values:
+        if id(options) not in seen:
+            seen[id(options)] = _option_key(options)
+    return [seen[id(options)] for options in values]
 
 
 def _option_key(options: Any) -> tuple[str, ...] | None:
@@ -194,20 +204,26 @@ def _disagreements(facts: pd.DataFrame) -> list[dict[str, Any]]:
 def _first_known(facts: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     """One row per item: for each column the first value that is known, runs in name order."""
     facts = facts.sort_values(["run", "row"], kind="stable")
+    ids = facts["item"].tolist()
+    bounds = [0, *(facts["run"].to_numpy()[1:] != facts["run"].to_numpy()[:-1]).nonzero()[0] + 1, len(facts)]
     out = pd.DataFrame({"item": order})
     for column in facts.columns:
         if column in ("item", "run", "row", "_options"):
             continue
-        values = facts[["item", column]]
-        values = values[
-            values[column].map(lambda v: v is not None and not (isinstance(v, float) and v != v) and v is not pd.NA)
-        ]
-        if column in (*_DESCRIPTIVE, "key"):
-            values = values[values[column] != ""]
-        first = values.drop_duplicates("item")
-        lookup = dict(zip(first["item"], first[column]))
+        blank = column in (*_DESCRIPTIVE, "key")
+        lookup: dict[str, Any] = {}
+        for start, stop in zip(bounds, bounds[1:]):  # run by run, until every item's value is known
+            if len(lookup) == len(order):
+                break
+            for item, v in zip(ids[start:stop], facts[column].iloc[start:stop].tolist()):
+                if item not in lookup and _known(v) and not (blank and isinstance(v, str) and v == ""):
+                    lookup[item] = v
         out[column] = [lookup.get(i) for i in order]
     return out
+
+
+def _known(value: Any) -> bool:
+    return value is not None and not (isinstance(value, float) and value != value) and value is not pd.NA
 
 
 def _joining(responses: pd.DataFrame, order: list[str], said: set[str]) -> list[dict[str, Any]]:

@@ -125,15 +125,17 @@ def audit(pool: Pool, *, limit: int | None = None) -> Audit:
         Deterministic given the pool, its params and seed.
     """
     from auditlib.detectors import DETECTORS, run_detectors
+    from auditlib.extensions import extensions_of
     from auditlib.integrity import check_items, check_runs
     from auditlib.metrics import statistics
     from auditlib.threads import single_threaded
 
     if limit is not None:
         pool = pool.head(limit)
+    own = extensions_of(pool.params).detectors
     with single_threaded():
         gate = check_items(pool)
-        findings, states = run_detectors(pool, pool.settings, DETECTORS)
+        findings, states = run_detectors(pool, pool.settings, DETECTORS | own)
         stats, draws = statistics(pool)
     findings = _in_order(pd.concat([gate, findings], ignore_index=True), pool.items["item"])
     missed = [

@@ -8,6 +8,7 @@ reorder text (bidirectional overrides). They become ``⟨U+202E⟩``, so that a 
 from __future__ import annotations
 
 import html as _html
+import json
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -61,6 +62,12 @@ def _harmless(char: str) -> bool:
 def html(text: object) -> str:
     """Text for HTML content and quoted attributes."""
     return _html.escape(visible(text), quote=True)
+
+
+def json_data(content: object) -> str:
+    """Plain data as JSON inside a ``<script type="application/json">``: it cannot end that element nor open a comment."""
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def latex(text: object) -> str:

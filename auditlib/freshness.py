@@ -107,13 +107,13 @@ def stated_params(params: Params, root: Path) -> dict[str, Any]:
     return json.loads(json.dumps(said(params.model_dump(mode="python")), default=str))
 
 
-def _files_named(value: Any) -> Iterable[Path]:
+def files_named(value: Any) -> Iterable[Path]:
     """Paths that a block of params names, also in lists and blocks inside it."""
     if isinstance(value, Path):
         yield value
     elif isinstance(value, dict | list | tuple):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _files_named(inner)
+            yield from files_named(inner)
 
 
 def input_files(params: Params, outputs: Path) -> list[Path]:
@@ -122,13 +122,13 @@ def input_files(params: Params, outputs: Path) -> list[Path]:
     found: set[Path] = set()
     for folder in (data.folder, data.blind_folder):
         if folder is not None and folder.is_dir():
-            found.update(results_in(folder, outputs.resolve()))
-    found.update(p for p in _files_named(params.model_dump(mode="python")) if p.is_file())
+            found.update(results_in(folder, outputs.resolve(), every=data.reader is not None))
+    found.update(p for p in files_named(params.model_dump(mode="python")) if p.is_file())
     return sorted(found)
 
 
-def results_in(folder: Path, outputs: Path) -> Iterable[Path]:
-    """Files of a folder that can hold results, without those of this tool itself."""
+def results_in(folder: Path, outputs: Path, *, every: bool = False) -> Iterable[Path]:
+    """Files of a folder that can hold results (``every``: of any ending), without those of this tool itself."""
     if is_pool(folder):
         return
     for here, folders, names in os.walk(folder, followlinks=True):
@@ -140,7 +140,7 @@ def results_in(folder: Path, outputs: Path) -> Iterable[Path]:
         yield from (
             at / n
             for n in names
-            if n.lower().endswith(RESULT_SUFFIXES) and not n.startswith((".", "~$")) and n not in own
+            if (every or n.lower().endswith(RESULT_SUFFIXES)) and not n.startswith((".", "~$")) and n not in own
         )
 
 

@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import yaml
 
 from auditlib.freshness import Basis, HashCache, file_hash, input_names, stated_params
@@ -57,6 +59,7 @@ def write_manifest(
         "inputs": read.get("inputs") or basis.inputs,
         "provenance": read.get("provenance", {}),
         "runs": run_hashes(paths),
+        "digests": read.get("digests", {}),
         "judge": params.judge or read.get("provenance", {}).get("judge"),
         "seeds": _seeds(params),
         "auditlib": metadata.version("auditlib"),
@@ -86,7 +89,18 @@ def read_facts(pool: Any, root: Path, hashes: HashCache) -> dict[str, Any]:
         "inputs": {name: hashes(path) for name, path in sorted(names.items())},
         "provenance": without_secrets(pool.provenance),
     }
+    facts["digests"] = {"items": items_digest(pool.items), "runs": _digest(facts["inputs"])}
     return json.loads(json.dumps(facts, default=str))
+
+
+def items_digest(items: pd.DataFrame) -> str:
+    """SHA-256 of what makes a benchmark's version: id, question, options and key of every item, in their order."""
+    columns = [c for c in ("item", "question", "options", "key") if c in items]
+    sha = hashlib.sha256(json.dumps(columns).encode())
+    for row in items[columns].itertuples(index=False):
+        texts = [list(map(str, v)) if isinstance(v, list | tuple | np.ndarray) else str(v) for v in row]
+        sha.update(json.dumps(texts).encode() + b"\n")
+    return sha.hexdigest()
 
 
 def without_secrets(value: Any) -> Any:

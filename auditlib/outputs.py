@@ -15,7 +15,7 @@ from auditlib.errors import AuditError
 from auditlib.escape import csv_unguard, guard_csv
 from auditlib.frames import COLUMNS
 from auditlib.metrics.rows import STATISTICS, TEXT_COLUMNS
-from auditlib.params import DATA_PATHS, Params, check_params
+from auditlib.params import Params, check_params
 from auditlib.paths import RunPaths, atomic
 
 #: frames kept as parquet, by the name of the audit's attribute
@@ -119,13 +119,15 @@ def _needed(paths: RunPaths) -> list[Path]:
 
 def _portable(params: Params, paths: RunPaths) -> dict[str, Any]:
     """Params as plain data, paths relative to the pool's folder, so that a moved clone still reads them."""
-    plain = json.loads(params.model_dump_json())
-    for name in DATA_PATHS:
-        if (value := plain["data"].get(name)) is not None:
-            plain["data"][name] = os.path.relpath(value, paths.folder.absolute())
-    if plain["inference"] is not None and (questions := plain["inference"]["items"]) is not None:
-        plain["inference"]["items"] = os.path.relpath(questions, paths.folder.absolute())
-    return plain
+
+    def said(value: Any) -> Any:
+        if isinstance(value, Path):
+            return os.path.relpath(value, paths.folder.absolute())
+        if isinstance(value, dict):
+            return {k: said(v) for k, v in value.items()}
+        return [said(v) for v in value] if isinstance(value, list | tuple) else value
+
+    return json.loads(json.dumps(said(params.model_dump(mode="python")), default=str))
 
 
 def read_statistics(path: Path) -> pd.DataFrame:

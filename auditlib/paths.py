@@ -109,6 +109,15 @@ class RunPaths:
         return self.folder / "flagged.md"
 
     @property
+    def errata_csv(self) -> Path:
+        """What is said to be wrong with the benchmark's items, one row per item and question."""
+        return self.folder / "errata.csv"
+
+    @property
+    def errata_json(self) -> Path:
+        return self.folder / "errata.json"
+
+    @property
     def runs(self) -> Path:
         """Runs that the program made itself."""
         return self.folder / "runs"
@@ -146,6 +155,28 @@ class RunPaths:
     @property
     def report_pdf(self) -> Path:
         return self.folder / "report.pdf"
+
+    @property
+    def items_html(self) -> Path:
+        """The flagged items on one page, to filter and to look at."""
+        return self.folder / "items.html"
+
+    @property
+    def card_html(self) -> Path:
+        return self.folder / "card.html"
+
+    @property
+    def card_pdf(self) -> Path:
+        return self.folder / "card.pdf"
+
+    @property
+    def card_md(self) -> Path:
+        return self.folder / "card.md"
+
+    @property
+    def latex(self) -> Path:
+        """Numbers, tables and figures of the pool for a paper."""
+        return self.folder / "latex"
 
     def frame(self, name: str) -> Path:
         """Parquet of a canonical frame: items, models, responses, judgements, findings, counts, draws."""

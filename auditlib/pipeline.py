@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from auditlib.crew import Crew, Say, Standing
 from auditlib.errors import AuditError
 from auditlib.freshness import input_files
-from auditlib.kernels import THREADS
+from auditlib.locks import holder
 from auditlib.nb import start
 from auditlib.params import BLIND_RUN, Params, load_params
 from auditlib.paths import project_root
-from auditlib.stages import REPORT, is_locked, read_status, refuse_reserved, system_mistake
+from auditlib.stages import REPORT, read_status, refuse_reserved, system_mistake
 from auditlib.worker import DONE, FAILED, MISTAKE, Job, Look, Outcome, look
 
-#: command of a worker; -P: whatever lies in the working directory is not imported
-WORKER = [sys.executable, "-P", "-m", "auditlib.worker"]
-#: seconds that a worker gets to stop its kernel before it is killed
-GRACE = 8.0
+if TYPE_CHECKING:
+    from auditlib.cluster import Cluster
+
 #: rule of thumb where a stage was never timed: seconds, and seconds per MB of input for the first notebook
 RULE = {BLIND_RUN: 60.0, "10_audit": 12.0, "20_curation": 20.0, "60_calibration": 15.0, "30_dependence": 15.0,
         "40_judges": 20.0, "50_sensitivity": 20.0, "80_figures": 15.0, "90_tables": 8.0, REPORT: 15.0}  # fmt: skip
@@ -102,22 +96,43 @@ def run(
     *,
     workers: int | None = None,
     keep_going: bool = True,
-    say: Callable[[str, str, str], None] = lambda pool, stage, text: None,
+    say: Say = lambda pool, stage, text: None,
+    tell: Callable[[str], None] = lambda line: None,
+    cluster: Cluster | None = None,
 ) -> list[Outcome]:
     """Run jobs and write the index over all pools.
 
     Parameters
     ----------
-    workers : pools at a time; default one per core.
+    workers : pools at a time on this machine; default one per core.
     keep_going : whether other pools start after one has failed.
     say : called with (pool, stage, sentence) as things happen.
+    tell : called with a line on how many pools have ended and which are running, as that changes.
+    cluster : a dask scheduler that gets the jobs; they run on this machine when not given.
 
     Returns
     -------
     Outcomes in the order of the jobs; a pool that was not started has no outcome.
+
+    Raises
+    ------
+    AuditError
+        The cluster cannot be used; see :func:`auditlib.cluster.run_jobs`.
     """
+    standing = Standing(len(jobs), tell)
+    if cluster is not None:
+        from auditlib.cluster import run_jobs
+
+        outcomes = run_jobs(jobs, cluster, keep_going=keep_going, say=say, standing=standing)
+    else:
+        outcomes = _run_here(jobs, workers, Crew(say, keep_going, standing))
+    if any(o.code == DONE or o.ran for o in outcomes.values()):
+        _index(Path(jobs[0].outputs))
+    return [outcomes[i] for i in sorted(outcomes)]
+
+
+def _run_here(jobs: Sequence[Job], workers: int | None, crew: Crew) -> dict[int, Outcome]:
     workers = workers or min(len(jobs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
-    crew = _Crew(say, keep_going)
     outcomes: dict[int, Outcome] = {}
     # Threads that each wait for one process: a pool that is killed takes no other with it.
     with ThreadPoolExecutor(max_workers=max(1, workers)) as executor:
@@ -129,91 +144,13 @@ def run(
         except BaseException:
             crew.stop()
             raise
-    if any(o.code == DONE or o.ran for o in outcomes.values()):
-        _index(Path(jobs[0].outputs))
-    return [outcomes[i] for i in sorted(outcomes)]
+    return outcomes
 
 
 def _index(outputs: Path) -> None:
     from auditlib.report.index import write_index
 
     write_index(outputs)
-
-
-class _Crew:
-    """The worker processes of one run."""
-
-    def __init__(self, say: Callable[[str, str, str], None], keep_going: bool):
-        self.say, self.keep_going, self.closed = say, keep_going, False
-        self.alive: set[subprocess.Popen] = set()
-        self.lock = threading.Lock()
-
-    def run(self, job: Job) -> Outcome | None:
-        """Run one pool, or nothing once the crew has closed."""
-        if self.closed:
-            return None
-        outcome = self.work(job)
-        if outcome is not None and outcome.code:
-            self.closed = self.closed or not self.keep_going
-            self.say(outcome.pool, "", outcome.error)
-        return outcome
-
-    def work(self, job: Job) -> Outcome | None:
-        """One pool in a process of its own; None when the crew closed before it could start."""
-        pool = start(job.params, job.outputs, job.overrides, replace=True).paths.pool
-        with self.lock:
-            if self.closed:
-                return None
-            process = subprocess.Popen(
-                WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                encoding="utf-8", env=os.environ | THREADS, start_new_session=True,
-            )  # fmt: skip
-            self.alive.add(process)
-        noise: list[str] = []
-        reader = threading.Thread(target=lambda: noise.extend(process.stderr.readlines()[-20:]), daemon=True)
-        reader.start()
-        outcome = None
-        try:
-            process.stdin.write(json.dumps(vars(job)) + "\n")
-            process.stdin.flush()  # and left open: a worker ends when its runner does
-            for line in process.stdout:
-                event = json.loads(line)
-                if "outcome" in event:
-                    outcome = Outcome(**event["outcome"] | {"ran": tuple(event["outcome"]["ran"])})
-                else:
-                    self.say(pool, event["stage"], event["text"])
-        except BrokenPipeError:
-            pass
-        finally:
-            process.wait()
-            with self.lock:
-                self.alive.discard(process)
-        if outcome is None:
-            reader.join(2)
-            outcome = Outcome(pool, FAILED, _died(process.returncode, noise))
-        return outcome
-
-    def stop(self) -> None:
-        """Ask every worker to stop its kernel and end, and kill those that do not."""
-        with self.lock:
-            self.closed = True
-            left = list(self.alive)
-        for process in left:
-            with suppress(ProcessLookupError):
-                process.terminate()
-        for process in left:
-            try:
-                process.wait(GRACE)
-            except subprocess.TimeoutExpired:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-
-
-def _died(code: int | None, noise: list[str]) -> str:
-    if code and code < 0:
-        more = ": out of memory?" if -code == getattr(signal, "SIGKILL", 9) else ""
-        return f"its process was ended by signal {-code}{more}"
-    return f"its process ended with code {code}: {noise[-1].strip() if noise else 'no message'}"
 
 
 def estimate(before: Look) -> tuple[float, str]:
@@ -277,9 +214,9 @@ def _state(job: Job) -> dict[str, Any]:
         return row | {"state": "stale", "why": str(e)}
     except OSError as e:
         return row | {"state": "stale", "why": str(system_mistake(e))}
-    if is_locked(paths.outputs, params.pool):
+    if (by := holder(paths.outputs, params.pool)) is not None:
         at = [n for n, s in status["stages"].items() if s.get("state") == "running"]
-        return row | {"state": "running", "why": ", ".join(at)}
+        return row | {"state": "running", "why": ", ".join(at) + by.elsewhere}
     failed = {n: s for n, s in status["stages"].items() if s.get("state") == "failed"}
     if failed:
         name = next(iter(failed))

@@ -19,10 +19,17 @@ from auditlib.repeats import without_copied_repeats
 from auditlib.scoring import Cells, exact_arm, judged_arm, open_arm, open_verdicts, rounded, yesno_arm
 
 if TYPE_CHECKING:
+    from auditlib.parsed import ParsedCache
     from auditlib.readers.answer_counts import AnswerCounts
 
 
-def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", benchmark: str | None = None) -> Pool:
+def read_pool(
+    source: Params | str | Path,
+    *,
+    outputs: str | Path = "outputs",
+    benchmark: str | None = None,
+    cache: bool | None = None,
+) -> Pool:
     """Read the runs of one pool.
 
     Parameters
@@ -30,18 +37,21 @@ def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", b
     source : params, the path of a params file, or a results folder.
     outputs : folder under which embedded pools are materialised.
     benchmark : needed with a results folder that holds more than one benchmark.
+    cache : whether runs parsed before are taken from ``OUTPUTS/.cache`` and new ones kept there; the pool is the same
+        either way. By default yes, where ``outputs`` exists and ``AUDITLIB_CACHE`` is not ``off``.
 
     Raises
     ------
     AuditError
         Any mistake in the params or the files; the message names the file, the row and the mend.
     """
+    from auditlib.parsed import cache_of
     from auditlib.readers import read_runs
 
     params = source if isinstance(source, Params) else _params_of(Path(source), benchmark)
     data = params.data
     out = resolve(outputs) if data.embedded or params.inference else Path(outputs)
-    runs = None
+    runs, kept = None, cache_of(out, cache)
     if data.has_runs:
         runs = read_runs(
             data,
@@ -49,6 +59,7 @@ def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", b
             judge=params.judge,
             exclude_models=params.audit.exclude_models,
             outputs=out,
+            cache=kept,
         )
     if params.inference is not None:
         from auditlib.own_runs import with_own_runs
@@ -61,7 +72,7 @@ def read_pool(source: Params | str | Path, *, outputs: str | Path = "outputs", b
             )
         runs = with_own_runs(runs, params, out)
     if isinstance(runs, Runs):
-        return pool_of(runs, params)
+        return pool_of(runs, params, cache=kept)
     return _pool_of_counts(runs, params) if hasattr(runs, "table") else _pool_of_matrix(runs, params)
 
 
@@ -73,9 +84,9 @@ def _params_of(path: Path, benchmark: str | None) -> Params:
     return params_of_folder(path, benchmark)
 
 
-def pool_of(runs: Runs, params: Params) -> Pool:
+def pool_of(runs: Runs, params: Params, *, cache: ParsedCache | None = None) -> Pool:
     """Align, extract and count: canonical frames to a pool."""
-    from auditlib.extract import extract_frame
+    from auditlib.parsed_letters import extract_kept
 
     settings = params.audit
     runs = without_copied_repeats(runs)
@@ -84,7 +95,7 @@ def pool_of(runs: Runs, params: Params) -> Pool:
     models = _models(runs.models, params, sorted(set(responses["model"])))
     items = _item_facts(items, settings.options_by_stratum)
     shown, unknown = _letters_to_accept(items)
-    responses = extract_frame(responses, shown, tuple(settings.exact))
+    responses = extract_kept(responses, shown, tuple(settings.exact), cache)
     unclosed = responses["rule"].astype(str).str.contains("truncated", na=False) & responses["status"].eq("ok")
     responses.loc[unclosed, "status"] = "truncated"
     judgements = runs.judgements[runs.judgements["model"].isin(models["model"])] if len(runs.judgements) else None

@@ -6,9 +6,6 @@ import errno
 import json
 import os
 import re
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,8 +52,9 @@ def expected(stage: str, paths: RunPaths) -> list[Path]:
     if stage == "80_figures":
         return [paths.figures / "index.html", paths.figures / "index.csv"]
     if stage == "90_tables":
-        return [paths.tables]
-    return [paths.manifest, paths.params, paths.report_html, paths.report_pdf]
+        return [paths.tables, paths.latex / "numbers.tex"]
+    card = [paths.card_html, paths.card_pdf, paths.card_md]
+    return [paths.manifest, paths.params, paths.report_html, paths.report_pdf, paths.items_html, *card]
 
 
 def _study(stage: str) -> str | None:
@@ -100,8 +98,10 @@ def belonging(stage: str, paths: RunPaths) -> list[Path]:
             *paths.notebooks.glob("*.html"),
             *paths.notebooks.glob("*.pdf"),
         ]
+    elif stage == "80_figures":
+        files = list(paths.figures.glob("*"))
     else:
-        files = list((paths.figures if stage == "80_figures" else paths.tables).glob("*"))
+        files = [*paths.tables.glob("*"), *paths.latex.rglob("*")]
     files.append(paths.notebooks / f"{stage}.ipynb")
     return sorted({p for p in files if p.is_file() and not p.name.startswith(".")})
 
@@ -250,51 +250,3 @@ def _why(stage, record, status, paths, basis, notebooks) -> str:
     if record.get("notebook", "") != notebooks.get(stage, ""):
         return f"notebooks/{stage}.ipynb changed"
     return differences(status.get("bases", {}).get(record.get("basis"), {}), basis)
-
-
-@contextmanager
-def locked(outputs: Path, pool: str) -> Iterator[None]:
-    """Hold a pool for one runner; the lock goes with its process, however that ends.
-
-    Raises
-    ------
-    AuditError
-        Another runner works on this pool.
-    """
-    file = outputs / ".locks" / f"{pool}.lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle = open(file, "a+", encoding="utf-8")  # noqa: SIM115 - open as long as the lock is held
-    try:
-        if not (_flock(handle) or _flock(handle, wait=0.3)):  # a look by 'auditlib status' holds it for an instant
-            handle.seek(0)
-            raise AuditError(f"pool {pool} is being run by another auditlib ({handle.read().strip() or 'unknown'})",
-                             mend="wait until it ends, or choose another folder with --outputs")  # fmt: skip
-        handle.seek(0)
-        handle.truncate()
-        handle.write(f"process {os.getpid()}, since {now()}")
-        handle.flush()
-        yield
-    finally:
-        handle.close()
-
-
-def is_locked(outputs: Path, pool: str) -> bool:
-    """Whether a runner works on a pool at this moment."""
-    file = outputs / ".locks" / f"{pool}.lock"
-    if not file.exists():
-        return False
-    with open(file, encoding="utf-8") as handle:  # reading is enough for a look, also where nothing can be written
-        return not _flock(handle)
-
-
-def _flock(handle, wait: float = 0.0) -> bool:
-    time.sleep(wait)
-    try:
-        import fcntl
-    except ImportError:  # no such lock on this system: two runners at once are the user's care
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -91,16 +91,18 @@ def markdown(title: str, columns: tuple[Column, ...], rows: list[list[str]], not
     return "\n".join([*parts, *(["", escape.markdown(note)] if note else [])]) + "\n"
 
 
-def latex(name: str, title: str, columns: tuple[Column, ...], rows: list[list[str]], note: str = "") -> str:
+def latex(
+    name: str, title: str, columns: tuple[Column, ...], rows: list[list[str]], note: str = "", *, before: str = ""
+) -> str:
     """A booktabs table: a ``table`` float, or a ``longtable`` where texts wrap or there are many rows.
 
     The comment on top names the packages. Letters outside ASCII stand as they are, so names and texts in other
-    scripts need XeLaTeX or LuaLaTeX and a font that has them.
+    scripts need XeLaTeX or LuaLaTeX and a font that has them. ``before`` is LaTeX that opens the caption.
     """
-    caption = escape.latex_words(f"{title.rstrip('.')}." + (f" {note}" if note else ""))
+    caption = before + escape.latex_words(f"{title.rstrip('.')}." + (f" {note}" if note else ""))
     longest = [max([len(c.label), *(len(r[i]) for r in rows)], default=0) for i, c in enumerate(columns)]
     texts = sum(n > LONG for n in longest)
-    long, wide = texts > 0 or len(rows) > MANY, texts == 0 and sum(longest) > 90
+    long, wide = texts > 0 or len(rows) > MANY, texts == 0 and sum(n + 2 for n in longest) > 72
     # about 100 characters of small type on a line: texts share what the short columns leave over
     rest = max(0.3, 0.92 - sum(n + 2 for n in longest if n <= LONG) / 100) / max(texts, 1)
     text = f">{{\\raggedright\\arraybackslash}}p{{{rest:.2f}\\linewidth}}"
@@ -140,14 +142,17 @@ def _latex_cell(text: str, column: Column) -> str:
     return f"{{{out}}}" if out.startswith("[") else out
 
 
-def html_rows(columns: tuple[Column, ...], rows: list[list[str]]) -> str:
-    """``thead`` and ``tbody`` of a table; foreign text keeps its own direction."""
+def html_rows(columns: tuple[Column, ...], rows: list[list[str]], *, anchors: bool = False) -> str:
+    """``thead`` and ``tbody`` of a table; foreign text keeps its own direction.
+
+    With ``anchors`` the rows are called ``r1``, ``r2`` ..., for links to them.
+    """
     head = "".join(f'<th class="{_side(c)}" scope="col">{escape.html(c.label)}</th>' for c in columns)
     body = "\n".join(
-        "<tr>"
+        (f'<tr id="r{i}">' if anchors else "<tr>")
         + "".join(f'<td class="{_side(c)}"{_auto(c)}>{escape.html(v)}</td>' for v, c in zip(row, columns))
         + "</tr>"
-        for row in rows
+        for i, row in enumerate(rows, 1)
     )
     return f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
 
@@ -167,5 +172,7 @@ def html(title: str, columns: tuple[Column, ...], rows: list[list[str]], note: s
     caption = f"<caption>{escape.html(title)}</caption>"
     after = f'<p class="note">{escape.html(note)}</p>' if note else ""
     return page(
-        title, f'<div class="scroll"><table>{caption}\n{html_rows(columns, rows)}</table></div>{after}', kind="wide"
+        title,
+        f'<div class="scroll"><table>{caption}\n{html_rows(columns, rows, anchors=True)}</table></div>{after}',
+        kind="wide",
     )

@@ -163,11 +163,13 @@ def save_tables(audit: Any, paths: RunPaths, names: Sequence[str] | None = None)
     CSV holds shares in [0, 1] with 12 digits; the other formats print percent and points. Files of a table that is
     not made are removed.
     """
+    from auditlib.extensions import extensions_of
     from auditlib.studies import STUDIES, all_tables, study_of
 
-    known = all_tables()
+    own = extensions_of(audit.params).tables
+    known = all_tables() | own
     run = {name: result for name in STUDIES if (result := audit.study(name)) is not None}
-    mine = [*TABLES, *(t.name for name in run for t in STUDIES[name].tables)]
+    mine = [*TABLES, *own, *(t.name for name in run for t in STUDIES[name].tables)]
     made = []
     for name in mine if names is None else names:
         table, study = known[name], study_of(name)

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from auditlib.ending import end_with_parent
 from auditlib.errors import AuditError
 from auditlib.freshness import Basis, HashCache, basis, file_hash, relative
 from auditlib.kernels import NotebookRun, one_line, run_notebook
+from auditlib.locks import locked
 from auditlib.nb import start
 from auditlib.params import BLIND_RUN, Params
 from auditlib.paths import RunPaths
@@ -28,7 +30,6 @@ from auditlib.stages import (
     belonging,
     expected,
     left,
-    locked,
     not_written,
     now,
     plan,
@@ -45,13 +46,17 @@ DONE, FAILED, MISTAKE = 0, 1, 2
 
 @dataclass(frozen=True)
 class Job:
-    """One pool to run; plain values, so that it can travel to another process."""
+    """One pool to run; plain values, so that it can travel to another process.
+
+    ``patience`` is how many seconds it waits for another runner of the pool to end: one that is being stopped.
+    """
 
     params: str
     outputs: str
     root: str
     overrides: dict[str, Any] = field(default_factory=dict)
     force: bool = False
+    patience: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,9 @@ def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
         asks = any(p.why and p.stage == BLIND_RUN for p in before.plans)
         if any(p.why and p.stage == "10_audit" for p in before.plans):
             facts = _first_look(before.params, job, asks)
-        with locked(Path(job.outputs), pool):
+        with locked(Path(job.outputs), pool, patience=job.patience) as waited:
+            if waited > 1:  # the other runner may have ended a stage meanwhile
+                before = look(job)
             for rest in before.paths.folder.rglob(".*.tmp*"):  # of a run that was killed
                 rest.unlink(missing_ok=True)
             if facts:
@@ -301,15 +308,9 @@ def _main() -> None:
 
     job = Job(**json.loads(sys.stdin.readline()))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     outcome = run_pool(job, lambda stage, text: send(stage=stage, text=text))
     send(outcome=dataclasses.asdict(outcome))
-
-
-def _end_with_parent() -> None:
-    while sys.stdin.readline():
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

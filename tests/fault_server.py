@@ -13,6 +13,7 @@ import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from email.utils import formatdate
 from types import TracebackType
 
@@ -92,7 +93,7 @@ class FaultServer:
     ----------
     delay : seconds before each answer. vision : pictures are taken. drops_lists : text in list form is lost.
     limit : calls at a time; more get 429. logprobs : log-probabilities are given when asked for.
-    newer : the older name of the token limit is refused.
+    newer : the older name of the token limit is refused. reply : (model, prompt, number of pictures) -> what is said.
     """
 
     def __init__(
@@ -104,10 +105,11 @@ class FaultServer:
         limit: int | None = None,
         logprobs: bool = True,
         newer: bool = False,
+        reply: Callable[[str, str, int], str] | None = None,
     ):
         self.delay, self.vision, self.drops_lists, self.limit, self.logprobs = (
             delay, vision, drops_lists, limit, logprobs)  # fmt: skip
-        self.newer = newer
+        self.newer, self.reply = newer, reply
         self.calls: Counter[str] = Counter()
         self.bodies: list[dict] = []
         self.times: list[tuple[float, str]] = []
@@ -179,7 +181,8 @@ class FaultServer:
             writer.transport.abort()
             return False
         tokens = 7 if listed and self.drops_lists else len(text.split()) + 6 * pictures
-        good = completion(re.findall(r"say (\w+)", text)[-1] if "say " in text else "B", tokens=tokens)
+        words = re.findall(r"say (\w+)", text)[-1] if "say " in text else "B"
+        good = completion(self.reply(body["model"], text, pictures) if self.reply else words, tokens=tokens)
         if self.logprobs and body.get("logprobs"):
             top = [{"token": t, "logprob": v} for t, v in (("B", -0.5), (" B", -2.0), ("A", -1.5), ("x", -4.0))]
             good["choices"][0]["logprobs"] = {"content": [{"token": "B", "logprob": -0.5, "top_logprobs": top}]}

@@ -28,7 +28,7 @@ def in_process(monkeypatch):
     def work(crew, job):
         return worker.run_pool(job, lambda stage, text: crew.say("", stage, text))
 
-    monkeypatch.setattr(pipeline._Crew, "work", work)
+    monkeypatch.setattr(pipeline.Crew, "work", work)
 
 
 def mistake(capsys, *words: str | Path) -> str:
@@ -265,7 +265,7 @@ def test_audit_that_ends_before_anything_was_read_leaves_no_folder(
             raise OSError(28, "No space left on device")
         return worker.Outcome("toy", code, "its process was ended by signal 9")
 
-    monkeypatch.setattr(pipeline._Crew, "work", work)
+    monkeypatch.setattr(pipeline.Crew, "work", work)
     folder = results(tmp_path, toy_rows, write_run)
     ended = main(["audit", str(folder), "--benchmark", "Toy", "--outputs", str(tmp_path / "o")])
     assert ended == (worker.MISTAKE if code is None else code)

@@ -138,10 +138,14 @@ def test_labels_of_a_table(tmp_path):
     np.testing.assert_allclose(prior.profile[0], [0.7, 0.1, 0.1, 0.1])
     np.testing.assert_allclose(prior.profile[2], [0.1, 0.1, 0.1, 0.7])
     assert (prior.weight > 0).tolist() == [True, False, True, False]
-    wide = pd.DataFrame({"item": IDS[:2], "R": [1, 2], "V": [1, 0], "T": [1, 0], "S": [1, 2]})
+    wide = pd.DataFrame({"item": IDS[:2], "R": [0.25, 0.5], "V": [0.25, 0], "T": [0.25, 0], "S": [0.25, 0.499]})
     wide.to_csv(tmp_path / "w.csv", index=False)
     prior = sources.prior_from_labels(tmp_path / "w.csv", IDS[:2])
     np.testing.assert_allclose(prior.profile[1], [0.5, 0, 0, 0.5], atol=1e-3)
+    # counts, or a row that misses 1 by more than rounding, are not rescaled
+    wide.assign(S=[0.25, 0.8]).to_csv(tmp_path / "w.csv", index=False)
+    with pytest.raises(AuditError, match=r"row 3: R, V, T and S of the row sum to 1\.3"):
+        sources.prior_from_labels(tmp_path / "w.csv", IDS[:2])
     pd.DataFrame({"item": ["q0"], "label": ["Q"]}).to_csv(tmp_path / "l.csv", index=False)
     with pytest.raises(AuditError, match="unknown structure label 'Q'"):
         sources.prior_from_labels(tmp_path / "l.csv", IDS)

@@ -13,9 +13,10 @@ from auditlib.judges.dimensions import DIMENSIONS, I2T, NEUTRAL, T2I, dimension
 from auditlib.judges.outcomes import GOLD, PERTURBED, outcomes, repeated
 from auditlib.judges.people import against_people
 from auditlib.judges.readers import read_candidates, read_scores
-from auditlib.judges.reliability import d_prime_of, dimension_table, drawn_in, overall_table
+from auditlib.judges.reliability import d_prime_of, dimension_table, overall_table
 from auditlib.judges.reliability_tests import image_use, length_control, setting_contrasts
 from auditlib.stats.beta_binomial import shrink
+from auditlib.stats.signal import detection, drawn_in
 from auditlib.synth.perturbation_judges import (
     PerturbationJudge,
     implied_detection,
@@ -72,6 +73,9 @@ def test_judge_that_says_always_the_same_has_d_prime_zero(n1, n0):
     # one half added to each set instead would not do it
     log_linear = stats.norm.ppf((n1 + 0.5) / (n1 + 1)) - stats.norm.ppf((n0 + 0.5) / (n0 + 1))
     assert (abs(log_linear) > 0.3) == (n1 != n0)
+    # one function for judges and for yes/no answers; without one of the two sets there is none
+    assert detection(n1, n1, n0, n0)[0] == pytest.approx(0, abs=1e-12)
+    assert np.isnan(detection(3, 5, 0, 0)).all()
 
 
 def test_correction_formula():

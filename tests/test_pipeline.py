@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from tiny_notebooks import DRIVER, alive, children, notebook, params, parent, wait_for
 
-from auditlib import pipeline, stages, worker
+from auditlib import crew, locks, pipeline, stages, worker
 from auditlib.errors import AuditError
 from auditlib.freshness import Basis, HashCache, differences, file_hash, input_files
 from auditlib.kernels import THREADS, NotebookRun, one_line
@@ -252,7 +252,7 @@ def test_two_files_of_one_pool_are_refused(project):
 
 
 def test_second_runner_on_a_pool_is_told(project, here):
-    with stages.locked(project / "outputs", "a"):
+    with locks.locked(project / "outputs", "a"):
         [(outcome, _)] = go(project)
         [row] = pipeline.states(pipeline.jobs_for([project / "params/a.yaml"], root=project))
     assert outcome.code == 2
@@ -300,10 +300,10 @@ def test_no_keep_going_starts_nothing_after_a_failure(project, monkeypatch):
         params(project, pool)
     files = sorted((project / "params").glob("*.yaml"))
 
-    def work(crew, job):
+    def work(self, job):
         return worker.Outcome(Path(job.params).stem, worker.FAILED, "no")
 
-    monkeypatch.setattr(pipeline._Crew, "work", work)
+    monkeypatch.setattr(crew.Crew, "work", work)
     monkeypatch.setattr(pipeline, "_index", lambda outputs: None)
     jobs = pipeline.jobs_for(files, root=project)
     assert [o.pool for o in pipeline.run(jobs, workers=1, keep_going=True)] == ["a", "b", "c"]
@@ -458,7 +458,7 @@ def processes(project, monkeypatch):
     """Workers as processes, started from a small driver."""
     driver = project / "driver.py"
     driver.write_text(DRIVER)
-    monkeypatch.setattr(pipeline, "WORKER", [sys.executable, str(driver)])
+    monkeypatch.setattr(crew, "WORKER", [sys.executable, str(driver)])
     monkeypatch.setattr(pipeline, "_index", lambda outputs: None)
     return project
 
@@ -494,9 +494,9 @@ def test_stopped_runner_leaves_no_process_and_no_fresh_stage(processes, how):
     notebook(processes / "notebooks/80_figures.ipynb", sleep)
     script = processes / "go.py"
     script.write_text(
-        "import signal, sys; from pathlib import Path; from auditlib import pipeline\n"
+        "import signal, sys; from pathlib import Path; from auditlib import crew, pipeline\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a suite run in the background ignores it
-        f"pipeline.WORKER = {[sys.executable, str(processes / 'driver.py')]!r}\n"
+        f"crew.WORKER = {[sys.executable, str(processes / 'driver.py')]!r}\n"
         f"pipeline.run(pipeline.jobs_for([Path({str(processes)!r}) / 'params/a.yaml']))\n"
     )
     runner = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -511,5 +511,5 @@ def test_stopped_runner_leaves_no_process_and_no_fresh_stage(processes, how):
     assert stages.read_status(paths)["stages"]["10_audit"]["state"] == "done"
     [row] = pipeline.states(pipeline.jobs_for([processes / "params/a.yaml"], root=processes))
     assert row["state"] == "interrupted"
-    assert not stages.is_locked(processes / "outputs", "a")
+    assert not locks.is_locked(processes / "outputs", "a")
     assert not list(processes.rglob(".*.tmp*"))

@@ -17,6 +17,7 @@ from PIL import Image
 
 import auditlib
 from auditlib.__main__ import _parser, _wish, main
+from auditlib.figures import save_figures
 from auditlib.inference.stage import plan_run
 from auditlib.params import check_params
 from auditlib.paths import RunPaths
@@ -128,7 +129,7 @@ def test_params_blocks_are_whole_params_files(tmp_path, my_results):
     pd.DataFrame(items).to_csv(tmp_path / "items.csv", index=False)
     trees.inspect(tmp_path / "inspect_logs")
     blocks = (check_params(yaml.safe_load(b), tmp_path / "p.yaml") for b in _blocks("yaml"))
-    lmms, inspect, table, matrix, rerun = blocks
+    lmms, inspect, table, matrix, rerun, _ = blocks
     plan = plan_run(rerun, RunPaths(tmp_path / "o", rerun.pool))
     assert {m: plan.forecast(m).calls for m in plan.settings} == {"one": 4, "two": 4}
     for pool in (auditlib.read_pool(lmms), auditlib.read_pool(inspect)):
@@ -142,8 +143,30 @@ def test_params_blocks_are_whole_params_files(tmp_path, my_results):
 
 
 def test_python_block(monkeypatch, tmp_path):
-    [code] = _blocks("python")
+    [code] = [b for b in _blocks("python") if "read_pool" in b]
     monkeypatch.chdir(Path(__file__).resolve().parents[1])
     names: dict = {}
     exec(code.replace('tinysee.yaml")', f'tinysee.yaml", outputs=r"{tmp_path}")'), names)
     assert len(names["a"].findings) and names["a"].item("268").item == "268"
+
+
+def test_a_detector_a_figure_and_a_reader_of_ones_own(tmp_path):
+    detector, figure, reader = (b for b in _blocks("python") if "read_pool" not in b)
+    (tmp_path / "checks").mkdir()
+    for name, code in {"long_question": detector, "key_counts": figure, "my_reader": reader}.items():
+        assert f"checks/{name}.py" in README
+        (tmp_path / "checks" / f"{name}.py").write_text(code)
+    [block] = [b for b in _blocks("yaml") if "extensions" in b]
+    (tmp_path / "my_logs.yaml").write_text(block)
+    (tmp_path / "my_logs").mkdir()
+    cells = [(m, c, i) for m in ("one", "two") for c in ("full", "blind") for i in (1, 2)]
+    rows = [{"model": m, "condition": c, "id": i, "question": "why " * 30 * i, "A": "x", "B": "y", "gold": "AB"[i - 1],
+             "said": "A"} for m, c, i in cells]  # fmt: skip
+    (tmp_path / "my_logs" / "all.log").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    audit = auditlib.audit(auditlib.read_pool(tmp_path / "my_logs.yaml"))
+    mine = audit.findings[audit.findings["detector"] == "long_question"]
+    assert mine[["item", "score", "flag", "message"]].to_numpy().tolist() == [
+        ["1", 0.5, False, "30 words"], ["2", 1.0, True, "60 words"]]  # fmt: skip
+    paths = RunPaths(tmp_path / "o", "my_logs")
+    assert save_figures(audit, paths, ["key_counts"])["caption"].tolist() == ["Keys of 2 items."]
+    assert (paths.figures / "key_counts.csv").read_text() == "key,items\nA,1\nB,1\n"

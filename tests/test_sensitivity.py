@@ -13,11 +13,12 @@ from scipy.stats import binom
 from auditlib.errors import AuditError
 from auditlib.params import check_params
 from auditlib.pool import Pool
-from auditlib.sensitivity import contrasts, curves, evidence, flips, layers, margins, signal, study
+from auditlib.sensitivity import contrasts, curves, evidence, flips, layers, margins, study
 from auditlib.sensitivity.conditions import Condition
 from auditlib.sensitivity.measures import measure, sensitivity_findings
 from auditlib.sensitivity.pairing import pairs
 from auditlib.sensitivity.records import calls_frame, join, read_calls
+from auditlib.stats.signal import detection
 from auditlib.studies import STUDIES
 from auditlib.synth import sensitivity_worlds as world
 
@@ -133,12 +134,12 @@ def test_half_level_is_isotonic_and_none_where_half_is_never_lost():
 
 
 def test_d_prime_of_constant_and_coin_answers():
-    assert signal.d_prime(0, 400, 0, 4000)[0] == pytest.approx(0)
-    assert signal.d_prime(400, 400, 4000, 4000)[0] == pytest.approx(0)
-    d, c = signal.d_prime(200, 400, 2000, 4000)
+    assert detection(0, 400, 0, 4000)[0] == pytest.approx(0)
+    assert detection(400, 400, 4000, 4000)[0] == pytest.approx(0)
+    d, c = detection(200, 400, 2000, 4000)
     assert d == pytest.approx(0, abs=1e-12) and c == pytest.approx(0, abs=1e-12)
-    assert signal.d_prime(80, 100, 20, 100)[0] == pytest.approx(2 * 0.8416 * 0.99, abs=0.03)
-    assert signal.d_prime(90, 100, 60, 100)[1] < 0, "yes too often"
+    assert detection(80, 100, 20, 100)[0] == pytest.approx(2 * 0.8416 * 0.99, abs=0.03)
+    assert detection(90, 100, 60, 100)[1] < 0, "yes too often"
 
 
 def test_matched_erosion_weighs_deciles_alike():
@@ -172,6 +173,10 @@ def test_verdicts_follow_from_answer_and_key_and_margins_from_scores():
         ({"condition": ["full", "blur s2"]}, "names no condition"),
         ({"hit": ["1", "2"]}, "a hit of 2"),
         ({"hit": ["1", "often"]}, "hit holds 'often'"),
+        ({"condition": ["full", "blurr@2"]}, "'blurr' is no family of changes, 'blur' is"),
+        ({"level": ["0", "inf"]}, "level holds inf"),
+        ({"level": ["0", "-2"]}, "level holds -2"),
+        ({"margin": ["inf", ""]}, "margin holds inf"),
         ({"condition": ["full", "full"]}, "called twice under one condition, with different content"),
         ({"scores": ["x", ""]}, "no mapping"),
         ({"answer": ["", ""]}, "no call is scored"),
@@ -194,6 +199,34 @@ def test_copies_are_counted_and_a_file_names_its_row(tmp_path):
         read_calls([file], columns={"answer": "guess"})
     both = join(calls_frame(table.head(1)), calls_frame(table.tail(1)))
     assert len(both.table) == 2
+
+
+def test_changes_made_elsewhere_are_stated():
+    calls = calls_frame(rows(condition=["full", "overexposed@2"]))
+    said = calls.coverage[calls.coverage["what"].eq("warning")]
+    assert said["n"].tolist() == [1] and "'overexposed', a change that is not made here" in said["reason"].iloc[0]
+
+
+def test_levels_of_the_params_are_finite_and_positive(tmp_path):
+    for level in (float("inf"), float("nan"), 0, -1):
+        ask = {"models": [{"name": "m"}], "levels": {"blur": [level]}}
+        with pytest.raises(AuditError, match=r"sensitivity\.ask\.levels\.blur"):
+            check_params({"pool": "p", "benchmark": "B", "data": {"table": "x.csv"}, "sensitivity": {"ask": ask}},
+                         tmp_path / "p.yaml")  # fmt: skip
+
+
+def test_calls_on_other_items_are_left_out_or_kept_with_a_word(tmp_path):
+    calls = pd.DataFrame({"model": "m", "item": list("abcd"), "condition": "full", "hit": [1, 0, 1, 1]})
+    calls.to_csv(tmp_path / "calls.csv", index=False)
+    params = check_params({"pool": "p", "benchmark": "B", "data": {"table": "calls.csv"},
+                           "sensitivity": {"calls": ["calls.csv"]}}, tmp_path / "p.yaml")  # fmt: skip
+    for items, what, n, kept in ((list("ab"), "excluded", 2, 2), (["x"], "warning", 4, 4)):
+        pool = Pool.from_hits(np.ones((len(items), 1)), items=pd.DataFrame({"item": items}), models=["m"],
+                              params=params)  # fmt: skip
+        s = study.read(pool, tmp_path)
+        assert len(s.calls.table) == kept
+        said = s.calls.coverage[s.calls.coverage["what"].eq(what)]
+        assert said["n"].tolist() == [n] and "item" in said["reason"].iloc[0]
 
 
 def test_a_saved_call_with_the_unchanged_picture_is_an_error():

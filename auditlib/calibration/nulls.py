@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from auditlib.calibration.lists import list_rows
 from auditlib.calibration.parallel import spread
-from auditlib.calibration.rules import coverage_row, fdr_row, p_row
+from auditlib.calibration.rules import coverage_row, p_row
 from auditlib.detectors.consensus_error import consensus
 from auditlib.seeds import generator
 from auditlib.stats.agreement import category_counts, fleiss_kappa
 from auditlib.stats.intervals import Interval, excess_interval
 from auditlib.stats.key_scan import first_option, lag_scan, relabelling
-from auditlib.stats.multiplicity import bh
 from auditlib.stats.null import NullResult, region_null
 from auditlib.stats.positions import key_positions
 from auditlib.stats.rates import share_interval
 from auditlib.stats.tables import group_tables, joint_table, tie_region
 from auditlib.synth.null_worlds import FALSE_NULLS, NULLS, null_world
-from auditlib.synth.worlds import World, world
+from auditlib.synth.worlds import World
 
 NAN = float("nan")
 #: draws of a bootstrap or shuffle inside one world
 DRAWS, SHUFFLES = 2000, 99
-#: nominal false discovery rate of the lists of strata
-NOMINAL = 0.05
 #: items from which the true shares of a world are taken
 LARGE = 400_000
 
@@ -78,8 +76,7 @@ def null_tables(worlds: int = 500, headlines: int = 2000, seed: int = 20261129, 
             seen = [m["ends"][name] for m in made if name in m["ends"]]
             ends.append({"world": kind, "name": name, "truth": truth}
                         | coverage_row([e[0] for e in seen], [e[1] for e in seen], truth))  # fmt: skip
-    lists = [_list_rows(worlds, seed, jobs)]
-    return Nulls(pd.DataFrame(ps), pd.DataFrame(ends), pd.DataFrame([r for rows in lists for r in rows]))
+    return Nulls(pd.DataFrame(ps), pd.DataFrame(ends), pd.DataFrame(list_rows(worlds, seed, jobs)))
 
 
 def _one(kind: str, seed: int, worlds: int, i: int) -> dict[str, Any]:
@@ -157,27 +154,3 @@ def _truths(kind: str) -> dict[str, float]:
     rng = np.random.default_rng(0)
     large = null_world(kind, 1, items=LARGE)
     return out | {name: f(large, rng)[1] for name, f in _SHARES.items()}
-
-
-def _list_rows(worlds: int, seed: int, jobs: int) -> list[dict[str, Any]]:
-    """Lists of strata by Benjamini-Hochberg: none holds anything, and half of them do."""
-    made = spread(partial(_strata_lists, seed), range(worlds), jobs)
-    rows = []
-    for name, at in (("strata with excess, nothing there", 0), ("strata with excess, half of them real", 1)):
-        false, listed = zip(*(m[at] for m in made))
-        rows.append({"world": "strata", "name": name} | fdr_row(false, listed, NOMINAL))
-    return rows
-
-
-def _strata_lists(seed: int, i: int) -> list[tuple[int, int]]:
-    recipe = replace(NULLS["category_only"], items=800, strata=8)
-    linked = replace(recipe, kinds={"needs_image": 0.6, "text_suffices": 0.4})
-    silent, real = (_strata_p(world(r, seed + i, f"strata {r is linked}")) for r in (recipe, linked))
-    nothing = bh(silent) <= NOMINAL
-    half = bh(np.concatenate([silent[:4], real[:4]])) <= NOMINAL
-    return [(int(nothing.sum()), int(nothing.sum())), (int(half[:4].sum()), int(half.sum()))]
-
-
-def _strata_p(w: World) -> np.ndarray:
-    region = tie_region(w.full.shape[1] + 1)
-    return np.array([region_null(t, region, draws=0).p for t in _tables(w, inside=True)])

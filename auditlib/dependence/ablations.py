@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from auditlib.dependence.diagnosis import diagnose
+from auditlib.dependence.diagnosis import diagnose, stack
 from auditlib.dependence.labels import evaluate_labels, label_codes
 from auditlib.dependence.objective import SETTINGS, Settings
 from auditlib.dependence.structure import StructuralPrior
@@ -27,8 +27,9 @@ def ablate(
 ) -> dict[str, NDArray[np.float64]]:
     """Profiles (items, 4) of the diagnosis and of its reductions, by name.
 
-    ``stacked`` is the default diagnosis, ``response model`` the same without the latent class; the others take one
-    more part away from the response model: ``- entropy weighting`` (every item has weight 1), ``- profile alignment``
+    ``stacked`` is the default diagnosis; ``stacked, - latent class`` and ``stacked, - pooled`` leave one of its members
+    out, ``response model`` both. The others take one more part away from the response model:
+    ``- entropy weighting`` (every item has weight 1), ``- profile alignment``
     (the bridge stays), ``- bridge`` (alignment stays), ``- threshold calibration`` (both at one half), ``- structure``
     (M3IRT + profile B) and ``- responses`` (the prior).
 
@@ -40,19 +41,21 @@ def ablate(
     if not prior.informative:
         raise AuditError("the structural prior says nothing", mend="give a prior that distinguishes items")
 
-    def profile(method: str = "response-model", rounds: int = 3, **change: bool) -> NDArray[np.float64]:
-        return diagnose(responses, prior, settings=replace(settings, **change), method=method, rounds=rounds,
+    def profile(rounds: int = 3, **change: bool) -> NDArray[np.float64]:
+        return diagnose(responses, prior, settings=replace(settings, **change), method="response-model", rounds=rounds,
                         iterations=iterations, compare=False).profile  # fmt: skip
 
-    bare = diagnose(responses, settings=settings, method="response-model", iterations=iterations, compare=False)
+    whole = diagnose(responses, prior, settings=settings, iterations=iterations)
     return {
-        "stacked": profile("stacked"),
-        "response model": profile(),
+        "stacked": whole.profile,
+        "stacked, - latent class": stack(whole.by_model, None, whole.pooled, 0, whole.pool_share),
+        "stacked, - pooled": stack(whole.by_model, whole.by_class, None, whole.blend, 0),
+        "response model": whole.by_model,
         "- entropy weighting": profile(use_confidence=False),
         "- profile alignment": profile(use_align=False),
         "- bridge": profile(use_bridge=False),
         "- threshold calibration": profile(rounds=1),
-        "- structure": bare.profile,
+        "- structure": whole.alone,
         "- responses": prior.profile,
     }
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditlib.dependence.diagnosis import Diagnosis
-from auditlib.dependence.fit import minimise, predicted
+from auditlib.dependence.diagnosis import Diagnosis, pool, stack
+from auditlib.dependence.fit import Fit, minimise, predicted
 from auditlib.dependence.latent_class import fit_latent_class
 from auditlib.dependence.objective import make_problem
 from auditlib.dependence.profile import relative_profile
@@ -59,21 +59,23 @@ def bootstrap_subjects(
             while len(np.unique(at)) < 2:
                 at = rng.integers(0, m, m)
             part = responses.take_subjects(at)
-            made = make_problem(
-                part.hits, part.trials, part.chance, diagnosis.prior, diagnosis.weight,
-                thresholds=diagnosis.thresholds, settings=base.settings,
-            )  # fmt: skip
-            cut = 4 * m
-            x = np.concatenate([diagnosis.fit.x[:cut].reshape(m, 4)[at].ravel(), diagnosis.fit.x[cut:]])
-            found = minimise(made, x, iterations=iterations)
-            rho = relative_profile(predicted(made, found.x), part.chance, thresholds=diagnosis.thresholds,
-                                   kappa=base.settings.kappa, delta=base.settings.delta)  # fmt: skip
+
+            def refit(old: Fit, weight: NDArray, at: NDArray = at, part: ResponseTensor = part) -> NDArray[np.float64]:
+                made = make_problem(part.hits, part.trials, part.chance, diagnosis.prior, weight,
+                                    thresholds=old.thresholds, settings=base.settings)  # fmt: skip
+                x = np.concatenate([old.x[: 4 * m].reshape(m, 4)[at].ravel(), old.x[4 * m :]])
+                q = predicted(made, minimise(made, x, iterations=iterations).x)
+                return relative_profile(q, part.chance, thresholds=old.thresholds, kappa=base.settings.kappa,
+                                        delta=base.settings.delta)  # fmt: skip
+
+            rho, by_class, pooled = refit(diagnosis.fit, diagnosis.weight), None, None
             if diagnosis.blend:
                 informed = bool((diagnosis.weight > 0).any())
                 given = {"profile": diagnosis.prior, "weight": diagnosis.weight} if informed else {}
-                classes = fit_latent_class(part.hits, part.trials, part.chance, most=20, **given)
-                rho = (1 - diagnosis.blend) * rho + diagnosis.blend * classes.profile
-            profiles[r] = rho
+                by_class = fit_latent_class(part.hits, part.trials, part.chance, most=20, **given).profile
+            if diagnosis.pool_share and diagnosis.bare is not None:
+                pooled = pool(refit(diagnosis.bare, np.zeros_like(diagnosis.weight)), diagnosis.prior)
+            profiles[r] = stack(rho, by_class, pooled, diagnosis.blend, diagnosis.pool_share)
     labels = profiles.argmax(2)
     shares = np.stack([(labels == z).mean(0) for z in range(4)], axis=1)
     tail = (1 - level) / 2

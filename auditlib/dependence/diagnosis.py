@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from auditlib.dependence.fit import Fit, fit, predicted
 from auditlib.dependence.latent_class import LatentClass, fit_latent_class
@@ -17,8 +18,10 @@ from auditlib.dependence.thresholds import CALIBRATION, Calibration
 from auditlib.errors import AuditError
 
 METHODS = ("stacked", "response-model", "latent-class")
-#: most of the latent class in a stacked profile, and the number of subjects from which it has a share at all
-BLEND, NONE_UP_TO = 0.3, 4.0
+#: share of the latent class in a stacked profile: most and least of it, and the subjects from which it grows
+BLEND, LEAST_BLEND, GROWS_FROM = 0.3, 0.1, 4.0
+#: share of the pooled profile in a stacked one, and the prior's exponent in it
+POOLED, TRUST = 1 / 3, 0.35
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,13 @@ class Diagnosis:
     q : shape (items, 4), predicted accuracy of the pool. solvability : shape (items,), (q_VT - g) / (1 - g).
     undetermined : shape (items,), items whose full version is hardly answered above chance: a profile says nothing.
     prior, weight : structural profile and its weight. thresholds : shape (2,), of image and question.
-    alone : shape (items, 4), profile by the same responses without structure, or None where that was not asked for.
-    by_model, by_class : the two profiles that are stacked; ``blend`` is the share of the second.
+    alone : shape (items, 4), profile by the same responses without structure; None where neither asked nor needed.
+    by_model, by_class, pooled : the profiles that are stacked, shape (items, 4); None for those that are not made.
+        ``blend`` is the share of the second beside the first, ``pool_share`` that of the third beside both.
     theta, a, b : standardised abilities (subjects, 4), slopes and intercepts (items, 4); ``contribution`` is
         ``a * mean theta - b`` on the same scale, which is ``-b``.
     converged, iterations, evaluations, objective : of the fit. method : a word.
-    fit, problem, classes : raw results, for warm starts.
+    fit, problem, bare, classes : raw results, for warm starts; ``bare`` is the fit without structure.
     """
 
     profile: NDArray[np.float64]
@@ -50,7 +54,9 @@ class Diagnosis:
     alone: NDArray[np.float64] | None
     by_model: NDArray[np.float64]
     by_class: NDArray[np.float64] | None
+    pooled: NDArray[np.float64] | None
     blend: float
+    pool_share: float
     theta: NDArray[np.float64]
     a: NDArray[np.float64]
     b: NDArray[np.float64]
@@ -63,6 +69,7 @@ class Diagnosis:
     items: tuple[str, ...]
     fit: Fit
     problem: Problem
+    bare: Fit | None
     classes: LatentClass | None
 
     @property
@@ -82,8 +89,21 @@ class Diagnosis:
 
 
 def blend_share(subjects: float) -> float:
-    """Share of the latent class in a stacked profile: it grows with the pool, whose few logits must be learned."""
-    return BLEND * max(0.0, 1 - NONE_UP_TO / max(subjects, 1.0))
+    """Share of the latent class beside the response model: it grows with the pool, whose few logits must be learned."""
+    return max(LEAST_BLEND, BLEND * (1 - GROWS_FROM / max(subjects, 1.0)))
+
+
+def pool(alone: NDArray, prior: NDArray, trust: float = TRUST) -> NDArray[np.float64]:
+    """Logarithmic opinion pool ``alone * prior ** trust``, normalised, of profiles (items, 4) made apart."""
+    return softmax(np.log(np.clip(alone, 1e-3, 1)) + trust * np.log(np.clip(prior, 1e-3, 1)), axis=1)
+
+
+def stack(
+    by_model: NDArray, by_class: NDArray | None, pooled: NDArray | None, blend: float, pool_share: float
+) -> NDArray[np.float64]:
+    """Weighted mean of the profiles that were made."""
+    out = by_model if by_class is None else (1 - blend) * by_model + blend * by_class
+    return out if pooled is None else (1 - pool_share) * out + pool_share * pooled
 
 
 def diagnose(
@@ -107,11 +127,16 @@ def diagnose(
     responses : :class:`ResponseTensor`
     prior : :class:`StructuralPrior`, none by default (responses alone)
     settings, rounds, iterations, optimiser, calibration : of the response model
-    method : ``stacked`` (default; response model and latent class averaged), ``response-model``, ``latent-class``
-    blend : share of the latent class where stacked; by the number of subjects, see :func:`blend_share`, by default.
-        Without a prior it is 0: what the latent class adds is how it weighs structure against responses.
+    method : ``stacked`` (default), ``response-model``, ``latent-class``
+    blend : share of the latent class where stacked; by the number of subjects, see :func:`blend_share`, by default
     compare : also fit without structure, so that ``alone`` shows what moved an item
     start : parameters to start from
+
+    Notes
+    -----
+    ``stacked`` averages three ways to weigh structure against responses: one fit of both, latent classes with a prior,
+    and a logarithmic pool of the prior with a fit of responses alone; see :func:`stack`. Without a prior there is
+    nothing to weigh, and the profile is the response model's.
 
     Raises
     ------
@@ -138,28 +163,32 @@ def diagnose(
     q = predicted(problem, found.x)
     shape = {"kappa": settings.kappa, "delta": settings.delta}
     by_model = relative_profile(q, chance, thresholds=found.thresholds, **shape)
-    classes, share = None, 0.0
+    classes, share, bare = None, 0.0, None
     if method != "response-model" and (structure.informative or method == "latent-class" or blend):
         given = (structure.profile, structure.weight) if structure.informative else (None, None)
         classes = fit_latent_class(responses.hits, responses.trials, chance, profile=given[0], weight=given[1])
         asked = (responses.trials > 0).any(2).sum(0).mean()
         share = 1.0 if method == "latent-class" else blend_share(asked) if blend is None else blend
-    profile = by_model if classes is None else (1 - share) * by_model + share * classes.profile
-    alone = None
-    if compare:
+    alone, pooled, pool_share = None, None, 0.0
+    if structure.informative and (compare or method == "stacked"):
+        without, bare = solve(np.zeros(n), None, 1)
+        alone = relative_profile(predicted(without, bare.x), chance, **shape)
+        if method == "stacked":
+            pooled, pool_share = pool(alone, structure.profile), POOLED
+    elif compare:
         alone = by_model
-        if structure.informative:
-            bare, bare_fit = solve(np.zeros(n), None, 1)
-            alone = relative_profile(predicted(bare, bare_fit.x), chance, **shape)
+    by_class = None if classes is None else classes.profile
+    profile = stack(by_model, by_class, pooled, share, pool_share)
     theta, a, b = standardised(problem, found.x)
     nu = solvability(q, chance)
     return Diagnosis(
         profile=profile, label=profile.argmax(1), q=q, solvability=nu,
         undetermined=nu * (1 - chance) < settings.delta, prior=structure.profile, weight=structure.weight,
         thresholds=found.thresholds, alone=alone, by_model=by_model,
-        by_class=None if classes is None else classes.profile, blend=share, theta=theta, a=a, b=b,
+        by_class=by_class, pooled=pooled, blend=share, pool_share=pool_share, theta=theta, a=a, b=b,
         converged=found.converged, iterations=found.iterations, evaluations=found.evaluations, objective=found.value,
-        method=method, subjects=responses.subjects, items=responses.items, fit=found, problem=problem, classes=classes,
+        method=method, subjects=responses.subjects, items=responses.items, fit=found, problem=problem, bare=bare,
+        classes=classes,
     )  # fmt: skip
 
 

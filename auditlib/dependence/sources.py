@@ -20,6 +20,8 @@ from auditlib.frames import LETTERS
 
 #: fewer items with structure than this are too few to cross-fit probes on
 FEWEST = 20
+#: R, V, T and S may miss a sum of 1 by this, as rounded numbers do
+ROUNDED = 0.02
 
 
 def matched(have: Sequence[str], wanted: Sequence[str], file: Path | None) -> tuple[NDArray, NDArray]:
@@ -133,7 +135,13 @@ def prior_from_probabilities(
 
 
 def prior_from_labels(file: Path, items: Sequence[str], *, trust: float = 0.7) -> StructuralPrior:
-    """From a table ``item, label`` (R, V, T, S), or ``item, R, V, T, S`` with probabilities."""
+    """From a table ``item, label`` (R, V, T, S), or ``item, R, V, T, S`` with probabilities.
+
+    Raises
+    ------
+    AuditError
+        An unknown label; four numbers that are no distribution or do not sum to 1.
+    """
     table = read_rows(file, ("item",))
     if set(LABELS) <= set(table.columns):
         values = numbers(table, LABELS, file)
@@ -143,6 +151,12 @@ def prior_from_labels(file: Path, items: Sequence[str], *, trust: float = 0.7) -
             raise AuditError("R, V, T and S of the row are no distribution", file=file,
                              row=int(np.flatnonzero(bad)[0]) + 2,
                              mend="give four numbers of at least 0, not all 0, or leave all four empty")  # fmt: skip
+        total = values.sum(axis=1)
+        off = given & (np.abs(total - 1) > ROUNDED)
+        if off.any():
+            at = int(np.flatnonzero(off)[0])
+            raise AuditError(f"R, V, T and S of the row sum to {total[at]:.4g}", file=file, row=at + 2,
+                             mend="give probabilities that sum to 1; counts and scores are not rescaled")  # fmt: skip
         mine, theirs = matched(table["item"].tolist(), items, file)
         return spread(StructuralPrior.from_profile(values[theirs], source="labels"), mine, len(items))
     table = read_rows(file, ("item", "label"))

@@ -104,7 +104,8 @@ def extract_frame(
     rows = []
     statuses = responses["status"] if "status" in responses else ["ok"] * len(responses)
     orders = responses["order"] if "order" in responses else [""] * len(responses)
-    for item, text, status, order in zip(responses["item"], responses["prediction"], statuses, orders):
+    columns = (responses["item"], responses["prediction"], statuses, orders)
+    for item, text, status, order in zip(*(c if isinstance(c, list) else c.tolist() for c in columns)):
         state = status if isinstance(status, str) else "ok"
         if state in NO_REPLY or not isinstance(text, str):
             rows.append((None, state if state in NO_REPLY else "missing", None))

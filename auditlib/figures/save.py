@@ -34,11 +34,13 @@ def save_figures(audit: Any, paths: Any, names: list[str] | None = None) -> pd.D
     Files of a figure that is not drawn are removed, so that none from an earlier run stays. The page and the list
     (``index.html``, ``index.csv``) cover all figures; those not asked for keep their earlier row.
     """
+    from auditlib.extensions import extensions_of
     from auditlib.studies import STUDIES, all_figures, study_of
 
-    known = all_figures()
+    own = extensions_of(audit.params).figures
+    known = all_figures() | own
     run = {name: result for name in STUDIES if (result := audit.study(name)) is not None}
-    mine = [*FIGURES, *(f.name for name in run for f in STUDIES[name].figures)]
+    mine = [*FIGURES, *own, *(f.name for name in run for f in STUDIES[name].figures)]
     wanted = mine if names is None else names
     done = {name: _save(known[name], _subject(study_of(name), audit, run), paths.figures) for name in wanted}
     table = _listed(done, paths, [*mine, *wanted], keep=names is not None)

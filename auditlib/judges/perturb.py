@@ -36,13 +36,14 @@ _CLOSE = 'Answer with one line of JSON of this form:\n{"answer": "...", "changed
 
 @dataclass(frozen=True)
 class Gold:
-    """A gold answer to be damaged: its name, the question, the answer, pictures, and the image it belongs to."""
+    """A gold answer to be damaged: its name, the question, the answer, pictures, their file, and what answers share."""
 
     instance: str
     prompt: str
     answer: str
     pictures: tuple[Picture, ...] = ()
     image: str = ""
+    cluster: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ def changed_answers(planned: Iterable[PlannedChange], answer: Callable[[str], Re
         name = f"{p.gold.instance}.{p.dimension.id}" + (f".{p.severity}" if p.severity else "")
         rows.append({"instance": name, "task": p.dimension.task, "dimension": p.dimension.id,
                      "effect": p.dimension.effect, "severity": p.severity, "prompt": p.gold.prompt,
-                     "image": p.gold.image, "gold": p.gold.answer, "perturbed": text,
+                     "image": p.gold.image, "cluster": p.gold.cluster or p.gold.image or p.gold.instance,
+                     "gold": p.gold.answer, "perturbed": text,
                      "longer": len(text) - len(p.gold.answer), "valid": "", "checked_by": "",
                      "note": said})  # fmt: skip
     coverage = [frames.coverage_row("excluded", n=n, reason=f"perturbing: {why}") for why, n in lost.items()]

@@ -16,6 +16,7 @@ from auditlib.stats.beta_binomial import shrink
 from auditlib.stats.intervals import wilson
 from auditlib.stats.multiplicity import bh
 from auditlib.stats.paired import bootstrap, cluster_totals, mean_interval, mean_ratio
+from auditlib.stats.signal import detection
 
 NAN = float("nan")
 #: outcomes of which nothing is counted, and those without a judgement
@@ -28,32 +29,14 @@ def counted(outcomes: pd.DataFrame) -> pd.DataFrame:
     return here.assign(hit=here["outcome"].eq("detected").astype(float))
 
 
-def drawn_in(hits: NDArray, n1: NDArray, total: NDArray) -> NDArray[np.float64]:
-    """Rate with a correction that grows with the set, ``(h + n1/N) / (n1 + 2 n1/N)``.
-
-    A judge that always says the same gets equal rates in sets of any sizes, so that its d' is 0; adding one half to
-    each set does not do that.
-    """
-    share = n1 / total
-    return np.divide(hits + share, n1 + 2 * share, out=np.full(np.shape(hits), NAN), where=n1 > 0)
-
-
 def d_prime_of(totals: NDArray) -> NDArray[np.float64]:
     """d' of totals with the columns hits, degraded, alarms, neutral; NaN without both kinds."""
-    from scipy.special import ndtri
-
-    h, n1, f, n0 = totals[:, :4].T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return ndtri(drawn_in(h, n1, n1 + n0)) - ndtri(drawn_in(f, n0, n1 + n0))
+    return detection(*totals[:, :4].T)[0]
 
 
 def criterion_of(totals: NDArray) -> NDArray[np.float64]:
-    """Criterion ``-(z(hit) + z(false alarm)) / 2``: below 0 for a judge that finds fault easily."""
-    from scipy.special import ndtri
-
-    h, n1, f, n0 = totals[:, :4].T
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return -(ndtri(drawn_in(h, n1, n1 + n0)) + ndtri(drawn_in(f, n0, n1 + n0))) / 2
+    """Criterion of such totals: below 0 for a judge that finds fault easily."""
+    return detection(*totals[:, :4].T)[1]
 
 
 def dimension_table(outcomes: pd.DataFrame, *, level: float = 0.95, seed: int = 0, draws: int = 2_000) -> pd.DataFrame:

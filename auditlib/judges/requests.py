@@ -18,7 +18,7 @@ from auditlib.judges.verdicts import written_choice
 
 PURPOSE = "judging"
 #: outcomes of a call that leave no reply to read
-_NO_REPLY = ("empty", "filtered", "refused_request", "failed", "truncated")
+NO_REPLY = ("empty", "filtered", "refused_request", "failed", "truncated")
 _TASK = {
     "best_of_n": "Below are a request and {n} candidates. Which candidate fulfils the request best?",
     "pairwise": "Below are a request and two candidates. Which candidate fulfils the request better?",
@@ -170,7 +170,7 @@ def calls_of(planned: Iterable[Planned], settings: DecisionSettings, answer: Cal
         if reply is None:
             lost += 1
             continue
-        gone = reply.outcome in _NO_REPLY
+        gone = reply.outcome in NO_REPLY
         state, slot = ("no_reply", -1) if gone else written_choice(reply.text, len(p.shown))
         if state == "tie" and not settings.ties:
             state = "unparsed"

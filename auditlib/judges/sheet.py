@@ -14,8 +14,8 @@ from auditlib.readers import cells, files
 #: words of the column ``valid``
 VALID = {"yes": True, "y": True, "true": True, "1": True, "no": False, "n": False, "false": False, "0": False}
 #: columns, in their order
-COLUMNS = ("instance", "task", "dimension", "effect", "severity", "prompt", "image", "gold", "perturbed", "longer",
-           "valid", "checked_by", "note")  # fmt: skip
+COLUMNS = ("instance", "task", "dimension", "effect", "severity", "prompt", "image", "cluster", "gold", "perturbed",
+           "longer", "valid", "checked_by", "note")  # fmt: skip
 
 
 def read_sheet(path: str | Path) -> pd.DataFrame:

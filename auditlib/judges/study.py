@@ -10,7 +10,7 @@ import pandas as pd
 
 from auditlib import frames
 from auditlib.errors import AuditError
-from auditlib.judges.calls import Calls
+from auditlib.judges.calls import Calls, calls_frame
 from auditlib.judges.readers import read_candidates, read_choices, read_pairs, read_ratings, read_scores
 from auditlib.judges.sheet import checked, read_sheet
 from auditlib.params.judges import JudgeFiles, JudgesParams, PairFiles, ScoreFiles
@@ -92,6 +92,8 @@ def _synthetic(pool: Pool, outputs: str | Path) -> JudgesParams:
 
 
 def _joined(parts: list[Calls]) -> Calls:
+    if not parts:
+        return Calls(calls_frame([]))
     return Calls(
         pd.concat([p.table for p in parts], ignore_index=True),
         pd.concat([p.coverage for p in parts], ignore_index=True),
@@ -100,13 +102,22 @@ def _joined(parts: list[Calls]) -> Calls:
 
 
 def _of_items(calls: Calls, pool: Pool) -> Calls:
-    """Calls on the pool's items, so that a look at the first ones is one; all where a file shares none with it."""
+    """Calls on the pool's items, so that a look at the first ones is one; all where a file shares none with it.
+
+    Either is stated.
+    """
     ours = calls.table["cluster"].isin(pool.items["item"].astype(str))
-    if not ours.any() or ours.all():
+    if ours.all():
         return calls
-    gone = frames.coverage_row("excluded", n=int((~ours).sum()), reason="calls on items that are not in the pool")
-    coverage = pd.concat([calls.coverage, frames.frame("coverage", [gone])], ignore_index=True)
-    return Calls(calls.table[ours].reset_index(drop=True), coverage, calls.inputs)
+    run = ", ".join(p.name for p in calls.inputs)
+    what, n, reason = (
+        ("excluded", int((~ours).sum()), "calls on items that are not in the pool")
+        if ours.any()
+        else ("read", len(ours), "calls on prompts of their own, none of them an item of the pool: all are kept")
+    )
+    said = frames.frame("coverage", [frames.coverage_row(what, n=n, run=run, reason=reason)])
+    coverage = pd.concat([calls.coverage, said], ignore_index=True)
+    return Calls(calls.table[ours].reset_index(drop=True) if ours.any() else calls.table, coverage, calls.inputs)
 
 
 def facts_of(j: Judges) -> dict[str, Any]:

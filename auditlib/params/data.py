@@ -11,7 +11,7 @@ from auditlib.frames import CONDITIONS
 from auditlib.params.base import Strict
 
 #: fields that are paths, relative to the YAML
-DATA_PATHS = ("folder", "blind_folder", "table", "matrix", "counts", "items", "dataset")
+DATA_PATHS = ("folder", "reader", "blind_folder", "table", "matrix", "counts", "items", "dataset")
 TOOLKITS = Literal["vlmevalkit", "lmms-eval", "lm-eval", "inspect", "every-eval-ever"]
 
 
@@ -26,12 +26,14 @@ class DataParams(Strict):
 
     In a folder, ``conditions`` maps patterns of file paths (relative to the folder, ``*`` also crosses ``/``) to
     conditions or to ``skip``, first match wins, and ``blind_benchmark`` is the benchmark's (task's) name in the runs
-    without image, where it differs. ``where`` keeps the rows whose column has the value: ``{split: validation}``.
+    without image, where it differs. ``reader`` is a Python file whose ``read(folder)`` reads a folder that no toolkit
+    wrote. ``where`` keeps the rows whose column has the value: ``{split: validation}``.
     """
 
     embedded: str | None = None
     folder: Path | None = None
     toolkit: TOOLKITS | None = None
+    reader: Path | None = None
     blind_folder: Path | None = None
     blind_benchmark: str | None = None
     conditions: dict[str, str] = Field(default_factory=dict)
@@ -65,6 +67,7 @@ class DataParams(Strict):
             )
         for key, source in (
             ("toolkit", ("folder",)),
+            ("reader", ("folder",)),
             ("blind_folder", ("folder",)),
             ("blind_benchmark", ("folder",)),
             ("conditions", ("folder",)),
@@ -78,6 +81,9 @@ class DataParams(Strict):
         ):
             if getattr(self, key) and given[0] not in source:
                 raise ValueError(f"data.{key} has no effect with data.{given[0]}; it goes with {' or '.join(source)}")
+        without = ("toolkit", "blind_folder", "blind_benchmark", "conditions")
+        if self.reader is not None and (extra := [k for k in without if getattr(self, k)]):
+            raise ValueError(f"data.{extra[0]} has no effect with data.reader, which reads the whole folder")
         if self.counts is not None and self.items is None:
             raise ValueError("data.counts needs data.items, a table with one row per item")
         return self

@@ -58,6 +58,11 @@ class InferenceParams(Strict):
     engine: dict[str, str | int | float | bool] = Field(default_factory=dict)
     judge: JudgeParams | None = None
 
+    @property
+    def devices(self) -> int:
+        """GPUs that one model is spread over, with client vllm."""
+        return self.tensor_parallel * self.pipeline_parallel
+
     @model_validator(mode="after")
     def _known(self) -> InferenceParams:
         unknown = sorted(set(self.conditions) - set(CONDITIONS))

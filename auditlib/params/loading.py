@@ -75,7 +75,8 @@ def check_params(raw: dict[str, Any], path: Path) -> Params:
     base = path.resolve().parent
     data = params.data
     located = {k: (base / v).resolve() for k in DATA_PATHS if (v := getattr(data, k)) is not None}
-    params = params.model_copy(update={"source": path, "data": data.model_copy(update=located)})
+    params = params.model_copy(update={"source": path, "data": data.model_copy(update=located),
+                                        "extensions": [(base / f).resolve() for f in params.extensions]})  # fmt: skip
     blocks = {n: _located(b, base) for n in ("inference", *CAPABILITIES) if (b := getattr(params, n)) is not None}
     return params.model_copy(update=blocks)
 

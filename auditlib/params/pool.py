@@ -32,7 +32,10 @@ CAPABILITIES = {
 
 
 class Params(Strict):
-    """One pool: a benchmark and a set of models with their runs."""
+    """One pool: a benchmark and a set of models with their runs.
+
+    ``extensions`` are Python files with detectors, figures or tables of one's own, relative to the YAML.
+    """
 
     pool: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     benchmark: str = Field(min_length=1)
@@ -40,6 +43,7 @@ class Params(Strict):
     models: list[ModelParams] = Field(default_factory=list)
     judge: str | None = None
     seed: int = Field(20261129, ge=0)
+    extensions: list[Path] = Field(default_factory=list)
     notebooks: list[
         Literal[
             "00_blind_run",

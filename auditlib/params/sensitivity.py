@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,8 @@ from auditlib.params.base import Address, ServedModel, Strict
 #: what can be asked for
 FAMILIES = Literal["full", "blur", "downsample", "noise", "jpeg", "grayscale", "tokens", "occlude_evidence",
                    "occlude_control", "occlude_grid", "blank", "gray", "wrong_image", "blind"]  # fmt: skip
+
+Level = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class AskParams(Strict):
@@ -33,7 +35,7 @@ class AskParams(Strict):
     rewriter: ServedModel | None = None
     families: list[FAMILIES] = Field(default_factory=lambda: ["full", "blur", "downsample", "tokens", "blank",
                                                               "wrong_image", "blind"])  # fmt: skip
-    levels: dict[str, list[float]] = Field(default_factory=dict)
+    levels: dict[str, list[Level]] = Field(default_factory=dict)
     wordings: list[str] = Field(default_factory=list)
     seeds: int = Field(3, ge=1, le=100)
     samples: int = Field(2, ge=1, le=1000)

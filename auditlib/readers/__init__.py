@@ -17,6 +17,7 @@ from auditlib.frames import frame
 if TYPE_CHECKING:
     from auditlib.frames import Runs
     from auditlib.params import DataParams
+    from auditlib.parsed import ParsedCache
     from auditlib.readers.answer_counts import AnswerCounts
     from auditlib.readers.matrix import Matrix
 
@@ -36,6 +37,7 @@ def read_runs(
     judge: str | None = None,
     exclude_models: Iterable[str] = (),
     outputs: str | Path = "outputs",
+    cache: ParsedCache | None = None,
 ) -> Runs | Matrix | AnswerCounts:
     """Read the runs of a pool from wherever its params say they lie.
 
@@ -46,6 +48,7 @@ def read_runs(
     judge : which verdicts, when several lie there; a name for the verdicts where the files name no judge.
     exclude_models : models to leave out; each is a row of the coverage table.
     outputs : where an embedded replica is written on first use.
+    cache : runs parsed before, by the content of their files.
 
     Returns
     -------
@@ -78,7 +81,7 @@ def read_runs(
             return read_runs(data.model_copy(update=files), benchmark=benchmark, judge=judge, exclude_models=exclude)
         data = data.model_copy(update={"embedded": None, "folder": folder, "toolkit": "vlmevalkit"})
     if data.folder is not None:
-        return _with_items(_read_folder(data, benchmark, judge, exclude), data)
+        return _with_items(_read_folder(data, benchmark, judge, exclude, cache), data)
     if data.matrix is not None:
         from auditlib.readers.matrix import read_matrix
 
@@ -92,9 +95,15 @@ def read_runs(
     return _with_dataset(read_table(data, exclude=exclude, judge=judge), data.dataset)
 
 
-def _read_folder(data: DataParams, benchmark: str, judge: str | None, exclude: tuple[str, ...]) -> Runs:
+def _read_folder(
+    data: DataParams, benchmark: str, judge: str | None, exclude: tuple[str, ...], cache: ParsedCache | None
+) -> Runs:
     folder = data.folder
     assert folder is not None
+    if data.reader is not None:
+        from auditlib.readers.own_reader import read_with
+
+        return _with_dataset(read_with(data.reader, folder, data, exclude=exclude, judge=judge), data.dataset)
     toolkit = data.toolkit
     if toolkit is None:
         from auditlib.readers.discover import toolkit_of
@@ -114,6 +123,7 @@ def _read_folder(data: DataParams, benchmark: str, judge: str | None, exclude: t
             conditions=data.conditions,
             blind_benchmark=data.blind_benchmark,
             where=data.where,
+            cache=cache,
         )
     module, name = FOLDER_READERS[toolkit]
     runs = getattr(import_module(module), name)(data, benchmark, judge=judge, exclude=exclude)

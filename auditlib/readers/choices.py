@@ -31,7 +31,7 @@ def from_columns(table: pd.DataFrame) -> list[list[str]]:
     letters = option_columns(list(table.columns))
     if not letters:
         return [[] for _ in range(len(table))]
-    return [trimmed(list(row)) for row in zip(*(table[c] for c in letters))]
+    return [trimmed(list(row)) for row in zip(*(table[c].tolist() for c in letters))]
 
 
 def from_question(text: str) -> tuple[str, list[str]]:

@@ -72,9 +72,21 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = (), judge: str | No
         A mapped column is missing, there is no id column or neither predictions nor hits, a cell does not fit, several
         judges and no choice.
     """
-    path = data.table
-    assert path is not None
-    table, coverage = table_checks.where(files.open_table(path, data.sheet), data.where, path)
+    assert data.table is not None
+    return from_table(files.open_table(data.table, data.sheet), data.table, data, exclude=exclude, judge=judge)
+
+
+def from_table(
+    table: pd.DataFrame,
+    path: Path,
+    data: DataParams,
+    *,
+    exclude: Iterable[str] = (),
+    judge: str | None = None,
+    toolkit: str = "table",
+) -> frames.Runs:
+    """:func:`read_table` of a frame of text that is already open; ``path`` is where it came from."""
+    table, coverage = table_checks.where(table, data.where, path)
     table = rename(table, data.columns, path, needed=("item",), block="columns")
     if not {"prediction", "hit"} & set(table.columns):
         raise AuditError(
@@ -124,7 +136,7 @@ def read_table(data: DataParams, *, exclude: Iterable[str] = (), judge: str | No
         judgements=_judgements(table, run, judge, path),
         coverage=frames.frame("coverage", coverage),
         inputs=tuple(inputs),
-        provenance={"toolkit": "table", "judge": judge},
+        provenance={"toolkit": toolkit, "judge": judge},
     )
 
 

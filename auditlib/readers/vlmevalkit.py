@@ -14,24 +14,15 @@ import pandas as pd
 from auditlib import frames
 from auditlib.errors import AuditError
 from auditlib.frames import coverage_row
+from auditlib.parsed import ParsedCache, prune
 from auditlib.readers import cells, files, layout
 from auditlib.readers import vlmevalkit_families as families
 from auditlib.readers.dataset import items_frame, read_dataset, without_copies
 from auditlib.readers.layout import RunFile
+from auditlib.readers.vlmevalkit_cache import Run, keep_run, load_run, run_key
 from auditlib.readers.vlmevalkit_files import files_of
 from auditlib.readers.vlmevalkit_runs import Choice, choose, label, same_replies
 from auditlib.readers.vlmevalkit_verdicts import choose_judge, judgements, substring_judgements, written_keys
-
-
-@dataclass(frozen=True)
-class _Run:
-    """What one model's run of one condition gave."""
-
-    items: pd.DataFrame
-    responses: pd.DataFrame
-    judgements: pd.DataFrame | None
-    inputs: list[Path]
-    facts: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -74,6 +65,7 @@ def read_vlmevalkit(
     conditions: Mapping[str, str] | None = None,
     blind_benchmark: str | None = None,
     where: Mapping[str, str] | None = None,
+    cache: ParsedCache | None = None,
 ) -> frames.Runs:
     """Read the runs of one benchmark from a results folder.
 
@@ -92,6 +84,7 @@ def read_vlmevalkit(
     conditions : pattern of a file's path below its folder -> condition, or ``skip``.
     blind_benchmark : name of the benchmark in the runs without image, where it differs.
     where : column -> value; other rows are left out and counted.
+    cache : runs parsed before, by the content of their files; what is read anew is kept there.
 
     Returns
     -------
@@ -117,8 +110,9 @@ def read_vlmevalkit(
     found, coverage = files_of(folder, benchmark, beside, conditions or {}, blind_benchmark)
     chosen, rows = choose_judge(found, judge, folder, benchmark)
     coverage += rows
-    runs: list[_Run] = []
-    heard: dict[str, pd.Series] = {}
+    runs: list[Run] = []
+    heard: dict[str, tuple[str, pd.Series]] = {}
+    known: dict[str, pd.DataFrame] = {}
     for (model, condition), group in _groups(found).items():
         note = partial(coverage_row, model=model, condition=condition)
         if model in excluded or (models is not None and model not in models):
@@ -126,12 +120,24 @@ def read_vlmevalkit(
             coverage.append(note("excluded", n=1, reason=why))
             continue
         name = blind_benchmark if condition == "blind" and blind_benchmark else benchmark
-        choice = choose(group, name if any(f.rest == name for f in group) else benchmark, chosen, folder, keep)
-        if choice is not None:
-            run, rows = _read_run(choice, note, benchmark, chosen, folder, heard.get(model), keep)
-            coverage += rows
-            runs.append(run)
-            heard.setdefault(model, run.responses.set_index("item")["prediction"])
+        other, replies = heard.get(model, ("", None))
+        stated = {"benchmark": benchmark, "name": name, "judge": chosen, "where": dict(keep.where)}
+        key = run_key(group, folder, other, stated) if cache else ""
+        run = load_run(cache, key, group, known) if cache else None
+        if run is None:
+            own = _Filter(keep.where)
+            choice = choose(group, name if any(f.rest == name for f in group) else benchmark, chosen, folder, own)
+            if choice is None:
+                continue
+            run = _read_run(choice, note, benchmark, chosen, folder, replies, own)
+            if cache:
+                keep_run(cache, key, group, run)
+        coverage += run.coverage
+        keep.left_out.update(run.left_out)
+        runs.append(run)
+        heard.setdefault(model, (key, run.responses.set_index("item")["prediction"]))
+    if cache:
+        prune(cache)
     for model in sorted(excluded - {f.model for f in found}):
         coverage.append(coverage_row("warning", n=0, model=model, reason="to be excluded, but there is no such model"))
     if not runs:
@@ -170,7 +176,7 @@ def _read_run(
     folder: Path,
     other: pd.Series | None,
     keep: _Filter,
-) -> tuple[_Run, list[dict[str, Any]]]:
+) -> Run:
     """One model and condition: predictions (or, where only these are left, the verdict file's copy of them)."""
     source, table = choice.source, choice.table
     keep.check(table, source.path)
@@ -201,8 +207,8 @@ def _read_run(
         coverage += rows
     elif judge is not None:
         coverage.append(note("not run", n=len(items), reason=f"no verdicts of judge {judge!r}"))
-    items = items.drop(columns=["prediction", "written"]).assign(run=run)
-    return _Run(items, responses, verdicts, inputs, choice.status.facts), coverage
+    items = items.drop(columns=["prediction", "written"]).assign(run=run).reset_index(drop=True)
+    return Run(items, responses, verdicts, inputs, choice.status.facts, coverage, tuple(sorted(keep.left_out)))
 
 
 def _responses(items: pd.DataFrame, run: str, source: RunFile) -> pd.DataFrame:

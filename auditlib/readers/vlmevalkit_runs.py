@@ -89,7 +89,7 @@ def same_replies(responses: Iterable[pd.DataFrame]) -> list[dict[str, Any]]:
         if len(run) < _ENOUGH or run["prediction"].nunique() < 2:
             continue
         ordered = run.sort_values("item")
-        text = "\x00".join([*ordered["item"], *ordered["prediction"]])
+        text = "\x00".join([*ordered["item"].tolist(), *ordered["prediction"].tolist()])
         digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
         first = seen.setdefault(digest, run)
         if first is not run:

@@ -18,13 +18,16 @@ def again(arguments: Sequence[str], kind: str, known: Mapping[str, Any], save: C
         return 0 if arguments else 2
     folder, names = resolve(Path(arguments[0])), list(arguments[1:])
     try:
-        unknown = [n for n in names if n not in known]
-        if unknown:
-            raise AuditError(f"no {kind[:-1]} is called {unknown[0]!r}", mend=f"names: {', '.join(known)}")
+        from auditlib.extensions import extensions_of
         from auditlib.outputs import load_audit
 
         paths = RunPaths(folder.parent, folder.name)
-        table = save(load_audit(paths), paths, names or None)
+        audit = load_audit(paths)
+        have = [*known, *getattr(extensions_of(audit.params), kind)]
+        unknown = [n for n in names if n not in have]
+        if unknown:
+            raise AuditError(f"no {kind[:-1]} is called {unknown[0]!r}", mend=f"names: {', '.join(have)}")
+        table = save(audit, paths, names or None)
     except AuditError as e:
         print(f"auditlib: {e}", file=sys.stderr)
         return 2

@@ -70,7 +70,7 @@ def card(label: str, value: str, *sub: str) -> dict[str, str]:
 
 
 def table(name: str, title: str, head: Sequence[str], left: Sequence[bool], rows: Sequence[Sequence[str]], *,
-          note: str = "", more: str = "", widths: Sequence[float] = ()) -> Block:  # fmt: skip
+          note: str = "", more: str = "", widths: Sequence[float] = (), items: Sequence[str] = ()) -> Block:  # fmt: skip
     """A table.
 
     Parameters
@@ -79,9 +79,10 @@ def table(name: str, title: str, head: Sequence[str], left: Sequence[bool], rows
     left : whether a column holds words.
     more : where the rest is, when rows were left out.
     widths : relative widths of the columns on paper, 0 for as wide as its content; empty for a choice by content.
+    items : ids of the items that the rows are about, where their first column names one.
     """
     return {"kind": "table", "name": name, "title": title, "head": list(head), "left": list(left),
-            "rows": [list(r) for r in rows], "note": note, "more": more, "widths": list(widths)}  # fmt: skip
+            "rows": [list(r) for r in rows], "note": note, "more": more, "widths": list(widths), "items": list(items)}  # fmt: skip
 
 
 def figures(rows: Sequence[dict[str, Any]]) -> Block | None:

@@ -14,6 +14,7 @@ from auditlib.report.integrity import integrity
 from auditlib.report.known import coverage, known
 from auditlib.report.methods import methods
 from auditlib.report.opening import opening
+from auditlib.report.own import own
 from auditlib.report.reproduce import footer, reproduce, run_command
 from auditlib.report.studied import studied
 
@@ -27,6 +28,7 @@ def content(audit: Any, paths: RunPaths) -> dict[str, Any]:
         integrity(audit),
         advice(audit, command),
         *evidence(built, paths),
+        own(audit, paths),
         *studied(audit, paths),
         checking(audit),
         known(audit, paths),

@@ -43,7 +43,7 @@ def _detector(audit: Any, name: str) -> list[Block]:
     serious = table_[table_["severity"] != "info"]
     if not len(serious):
         n = table_["item"].nunique()
-        return [h3(flags.WORDS.get(name, name)),
+        return [h3(flags.heading(name)),
                 p(f"{plural(n, 'item')}, for information only: ids "
                   f"{flags.ids(table_['item'].unique(), 20)}.")]  # fmt: skip
     facts, cast = flags.facts_of(audit), flags.all_votes(audit)
@@ -74,10 +74,10 @@ def _detector(audit: Any, name: str) -> list[Block]:
     keep = [i for i, _ in enumerate(head) if any(row[i] for row in rows)]
     widths = [0, 0, 0, 0, 3, 4, 3]
     return [
-        h3(flags.WORDS.get(name, name)),
-        table("", f"{flags.WORDS.get(name, name)}: the first items", [head[i] for i in keep],
+        h3(flags.heading(name)),
+        table("", f"{flags.heading(name)}: the first items", [head[i] for i in keep],
               [head[i] != "Score" for i in keep], [[row[i] for i in keep] for row in rows], more=more,
-              widths=[widths[i] for i in keep]),
+              widths=[widths[i] for i in keep], items=shown["item"].tolist()),
     ]  # fmt: skip
 
 
@@ -89,4 +89,5 @@ def first_to_review(audit: Any, most: int = 12) -> Block | None:
         return None
     rows = frame[["item", "stratum", "severity", "key", "reasons"]].astype(str).to_numpy().tolist()
     head = ["Item", "Official category", "Severity", "Key", "Reasons"]
-    return table("flagged", "Items to look at first", head, [True] * 5, rows, widths=[0, 0, 0, 0, 1])
+    return table("flagged", "Items to look at first", head, [True] * 5, rows, widths=[0, 0, 0, 0, 1],
+                 items=frame["item"].tolist())  # fmt: skip

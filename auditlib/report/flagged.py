@@ -14,7 +14,7 @@ from auditlib.flagged_rows import clip, flagged, flagged_findings, lettered, rep
 from auditlib.frames import SEVERITIES
 from auditlib.lookup import Lacking
 from auditlib.paths import RunPaths, atomic
-from auditlib.report.flags import WORDS
+from auditlib.report.flags import address, heading
 
 MEANING = {
     "high": "the files themselves prove it",
@@ -69,7 +69,7 @@ def flagged_text(audit: Any) -> str:
             parts += [f"## {severity.capitalize()}: {MEANING[severity]} ({plural(total, 'item')})", ""]
             first = mine["detectors"].str.split(", ").str[0]
             for detector, part in mine.groupby(first, sort=False):
-                parts += [f"### {WORDS.get(detector, md(detector))} ({plural(len(part), 'item')})", ""]
+                parts += [f"### {md(heading(detector))} ({plural(len(part), 'item')})", ""]
                 for r in part.to_dict("records"):
                     parts += _entry(r, facts.loc[r["item"]], evidence[r["item"]], said.get(r["item"], []))
     tail = []
@@ -85,7 +85,7 @@ def _entry(
 ) -> list[str]:
     md = escape.markdown
     where = f" · {md(row['stratum'])}" if row["stratum"] else ""
-    lines = [f"#### Item {md(row['item'])}{where}", ""]
+    lines = [f"#### Item [{md(row['item'])}]({address(row['item'])}){where}", ""]
     lines += [f"- {md(m, start=True)}" for m in dict.fromkeys(evidence["message"])]
     question = item.get("question")
     if isinstance(question, str) and question:

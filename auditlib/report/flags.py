@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 
+from auditlib.escape import visible
 from auditlib.flagged_rows import flagged_findings
 from auditlib.frames import ABSTENTION, LETTERS, SEVERITIES
 
@@ -21,6 +23,16 @@ WORDS = {
     "correctness_agreement": "Too easy, too hard, or out of line",
     "answer_options_distribution": "Position of the keys",
 }
+
+
+def heading(detector: str) -> str:
+    """What a detector's findings are called; a detector of the pool's own is called by its name."""
+    return WORDS.get(detector, detector.replace("_", " ").capitalize())
+
+
+def address(item: str) -> str:
+    """Where a file beside ``items.html`` finds one item on that page."""
+    return f"items.html#item={quote(visible(item, newlines=False), safe='')}"
 
 
 def flagged(audit: Any, detector: str | None = None) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from typing import Any
 from auditlib import escape
 from auditlib.paths import RunPaths, atomic
 from auditlib.report.blocks import Block
+from auditlib.report.flags import address
 from auditlib.report.page import page, picture, svg_size
 
 #: letters after which a word too long for a table may break
@@ -19,8 +20,8 @@ _TAGS = {"b": "strong", "em": "em", "code": "code"}
 def write_html(said: dict[str, Any], paths: RunPaths) -> Path:
     """Set a report's content as HTML."""
     contents = "\n".join(f'<li><a href="#{s["id"]}">{escape.html(s["title"])}</a></li>' for s in said["sections"])
-    beside = (("report.pdf", "PDF"), ("flagged.md", "flagged items"), ("figures/index.html", "figures"),
-              ("tables", "tables"), ("../index.html", "all pools"))  # fmt: skip
+    beside = (("report.pdf", "PDF"), ("card.html", "card on one page"), ("items.html", "items"), ("flagged.md", "flagged items"),
+              ("figures/index.html", "figures"), ("tables", "tables"), ("../index.html", "all pools"))  # fmt: skip
     links = [f'<a href="{to}">{word}</a>' for to, word in beside if to == "report.pdf" or (paths.folder / to).exists()]
     head = (
         f'<header>\n<p class="kicker">Benchmark audit</p>\n<h1 dir="auto">{escape.html(said["benchmark"])}</h1>\n'
@@ -85,12 +86,12 @@ def _cards(block: Block, _: RunPaths) -> str:
     return f'<div class="{kind}">\n{cells}\n</div>'
 
 
-def _table(block: Block, _: RunPaths) -> str:
+def _table(block: Block, paths: RunPaths) -> str:
     sides = ["l" if left else "r" for left in block["left"]]
     head = "".join(f'<th class="{s}" scope="col">{escape.html(h)}</th>' for h, s in zip(block["head"], sides))
     rows = "\n".join(
-        "<tr>" + "".join(f'<td class="{s}"{_direction(s)}>{cell(v)}</td>' for v, s in zip(row, sides)) + "</tr>"
-        for row in block["rows"]
+        "<tr>" + "".join(f'<td class="{s}"{_direction(s)}>{v}</td>' for v, s in zip(row, sides)) + "</tr>"
+        for row in _cells(block, paths)
     )
     files = f'<span class="files">tables/{escape.html(block["name"])}</span>' if block["name"] else ""
     notes = " ".join(t for t in (block["note"], block["more"]) if t)
@@ -100,6 +101,15 @@ def _table(block: Block, _: RunPaths) -> str:
         f'<div class="tablebox"><div class="scroll"><table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n'
         f"</tbody></table></div>{after}</div>"
     )
+
+
+def _cells(block: Block, paths: RunPaths) -> list[list[str]]:
+    """Cells as markup; a row about an item leads to it on the page of items."""
+    rows = [[cell(v) for v in row] for row in block["rows"]]
+    if block["items"] and paths.items_html.exists():
+        for row, item in zip(rows, block["items"]):
+            row[0] = f'<a href="{escape.html(address(item))}">{row[0]}</a>'
+    return rows
 
 
 def cell(text: str) -> str:

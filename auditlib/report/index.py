@@ -49,6 +49,8 @@ COLUMNS = (
 LINKS = (
     ("report.html", "report"),
     ("report.pdf", "PDF"),
+    ("card.html", "card"),
+    ("items.html", "items"),
     ("figures/index.html", "figures"),
     ("tables", "tables"),
     ("findings.csv", "findings"),

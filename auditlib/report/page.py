@@ -19,18 +19,20 @@ def style() -> str:
     return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
 
-def page(title: str, body: str, *, kind: str = "plain") -> str:
+def page(title: str, body: str, *, kind: str = "plain", style_too: str = "", script: str = "") -> str:
     """A complete page; ``title`` is escaped here, ``body`` is markup.
 
     Parameters
     ----------
-    kind : ``plain`` (a column of text), ``wide`` (tables and pictures) or ``report`` (contents at the side).
+    kind : ``plain`` (a column of text), ``wide`` (tables and pictures), ``report`` (contents aside), ``onepage``.
+    style_too : rules of this page alone.
+    script : the hash of the one script that the body holds, as a policy names it; none runs otherwise.
     """
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}{f"; script-src {script}" * bool(script)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape.html(title)}</title>\n<style>\n{style()}</style>\n</head>\n"
+        f"<title>{escape.html(title)}</title>\n<style>\n{style()}{style_too}</style>\n</head>\n"
         f'<body class="{kind}">\n<main>\n{body}\n</main>\n</body>\n</html>\n'
     )
 

@@ -38,10 +38,15 @@ def write_pdf(said: dict[str, Any], paths: RunPaths) -> Path:
 def _shown(value: Any) -> Any:
     """The content with every text made drawable: no invisible control, no character without a glyph."""
     if isinstance(value, str):
-        return _breakable(drawable(value, system=False, newlines=True))
+        return shown(value)
     if isinstance(value, dict):
         return {k: v if k in ("kind", "file", "tone", "role", "id") else _shown(v) for k, v in value.items()}
     return [_shown(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def shown(text: str) -> str:
+    """A text as the page can draw it, with places to break its long words."""
+    return _breakable(drawable(text, system=False, newlines=True))
 
 
 def _breakable(text: str) -> str:

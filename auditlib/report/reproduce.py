@@ -6,9 +6,10 @@ import json
 from pathlib import PurePath
 from typing import Any
 
+from auditlib.extensions import extensions_of
 from auditlib.figures.pipeline import plural
 from auditlib.freshness import PACKAGES, flat
-from auditlib.params import DATA_PATHS, STAGES
+from auditlib.params import STAGES
 from auditlib.paths import RunPaths
 from auditlib.report import again
 from auditlib.report.blocks import Block, Run, Section, b, code, h3, link, p, pre, section, table
@@ -51,7 +52,7 @@ def reproduce(audit: Any, built: dict[str, Any], paths: RunPaths) -> Section:
             *_stages(audit),
             ". One figure or table again, from the saved audit:",
         ),
-        _commands(paths),
+        _commands(audit, paths),
         _missing(built, paths),
         *_manifest(manifest),
         _settings(audit),
@@ -67,14 +68,14 @@ def _stages(audit: Any) -> list[Run]:
     return runs
 
 
-def _commands(paths: RunPaths) -> Block:
+def _commands(audit: Any, paths: RunPaths) -> Block:
     folder = f"{paths.outputs.name}/{paths.pool}"
     drawn = saved_figures(paths)
     rows = [
         [f"figures/{r.name_}", r.title, again.command("figures", folder, r.name_)]
         for r in drawn[drawn["state"].eq("drawn")].rename(columns={"name": "name_"}).itertuples()
     ]
-    known = all_tables()
+    known = all_tables() | extensions_of(audit.params).tables
     there = {n for n in known if (paths.tables / f"{n}.csv").exists()}
     rows += [
         [f"tables/{n}", t.title, again.command("tables", folder, n)]
@@ -137,8 +138,8 @@ def _manifest(m: dict[str, Any]) -> list[Block]:
 def _settings(audit: Any) -> Block:
     if audit.params is None:
         return p(b("Settings. "), "The pool was made in memory, with default settings.")
-    plain = flat(json.loads(audit.params.model_dump_json()))
-    rows = [[k, _value(k, v)] for k, v in plain.items() if v not in (None, {}, []) and not k.startswith("models")]
+    plain = flat(audit.params.model_dump(mode="python"))
+    rows = [[k, _value(v)] for k, v in plain.items() if v not in (None, {}, []) and not k.startswith("models")]
     return table(
         "",
         "Settings",
@@ -150,10 +151,11 @@ def _settings(audit: Any) -> Block:
     )
 
 
-def _value(name: str, value: Any) -> str:
-    if (name.removeprefix("data.") in DATA_PATHS and name.startswith("data.")) or name == "inference.items":
-        return PurePath(str(value)).name  # the name alone: a report says nothing about the machine
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _value(value: Any) -> str:
+    """A setting as text; of a path the name alone: a report says nothing about the machine."""
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return value.name if isinstance(value, PurePath) else str(value)
 
 
 def footer() -> list[Block]:

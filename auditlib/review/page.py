@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from auditlib.escape import html, visible
+from auditlib.escape import html, json_data, visible
 from auditlib.paths import atomic
 from auditlib.review.label_studio import data_uri
 from auditlib.review.packets import Packet
@@ -27,7 +26,7 @@ def write_page(packet: Packet, rows: pd.DataFrame, reader: str, path: Path) -> N
     with atomic(path) as t, open(t, "w", encoding="utf-8") as out:
         head, tail = page.replace("{{title}}", html(title)).split("{{data}}")
         out.write(head)
-        out.write(_embedded(_content(packet, rows, reader)))
+        out.write(json_data(_content(packet, rows, reader)))
         out.write(tail)
 
 
@@ -48,9 +47,3 @@ def _content(packet: Packet, rows: pd.DataFrame, reader: str) -> dict[str, Any]:
         "rows": shown,
         "pictures": {d: data_uri(packet.pictures[d]) for d in wanted},
     }
-
-
-def _embedded(content: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in, nor open a comment in it."""
-    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pandas as pd
 from auditlib import frames
 from auditlib.errors import AuditError
 from auditlib.readers import files
-from auditlib.sensitivity.conditions import Condition, parse
+from auditlib.sensitivity.conditions import LEVELS, REFERENCES, Condition, parse
 from auditlib.sensitivity.margins import margin_of_scores
 
 #: column -> what it holds, in the order of the frame
@@ -92,7 +93,8 @@ def calls_frame(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Calls:
     Raises
     ------
     AuditError
-        A needed column is missing; a hit outside [0, 1]; one call twice with different content.
+        A needed column is missing; a hit outside [0, 1]; a level that is negative or endless; a family whose name is
+        nearly one of ours; one call twice with different content.
     """
     table = rows.copy() if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
     if not len(table):
@@ -106,6 +108,10 @@ def calls_frame(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Calls:
         table[name] = column.where(column.notna(), "").astype(str)
     for name in _FLOAT:
         table[name] = _numbers(table, name)
+        endless = np.isinf(table[name])
+        if endless.any():
+            at = int(endless.idxmax())
+            raise AuditError(f"{name} holds {table[name][at]:g}", **_place(table, at), mend="give finite numbers")
     for name in _WHOLE:
         number = _numbers(table, name).fillna(0)
         part = ~np.isfinite(number) | number.mod(1).ne(0)
@@ -114,6 +120,10 @@ def calls_frame(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Calls:
             raise AuditError(f"{name} holds {number[at]:g}", **_place(table, at), mend="give whole numbers")
         table[name] = number.astype(int)
     table["level"] = table["level"].fillna(0.0)
+    if (table["level"] < 0).any():
+        at = int(table["level"].lt(0).idxmax())
+        raise AuditError(f"level holds {table['level'][at]:g}", **_place(table, at), mend="levels grow from 0")
+    strange = _families(table)
     table["abstained"] = _numbers(table, "abstained").fillna(0).gt(0) | table["answer"].eq("Z")
     table["image"] = table["image"].where(table["image"].ne(""), table["item"])
     table["meaning"] = table["meaning"].where(table["meaning"].ne(""), table["answer"])
@@ -134,7 +144,7 @@ def calls_frame(rows: Iterable[Mapping[str, Any]] | pd.DataFrame) -> Calls:
         at = int(bad.idxmax())
         raise AuditError(f"a hit of {table['hit'][at]:g}", **_place(table, at), mend="give numbers in [0, 1]")
     table, copies = _once(table[list(COLUMNS)])
-    return Calls(table, frames.frame("coverage", [*copies, *_stated(table)]))
+    return Calls(table, frames.frame("coverage", [*copies, *strange, *_stated(table)]))
 
 
 def without_credit(calls: pd.DataFrame) -> pd.DataFrame:
@@ -160,6 +170,26 @@ def _conditions(table: pd.DataFrame) -> pd.DataFrame:
     own = pd.DataFrame({c: names.map({n: getattr(k, c) for n, k in known.items()}) for c in CONDITION})
     # a file may keep levels, variants and seeds in columns of their own, which then speak for themselves
     return pd.concat([table, own[[c for c in own if c not in table]]], axis=1)
+
+
+def _families(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Refuse a family that is nearly one of ours; state those that are not ours at all."""
+    ours = (*REFERENCES, *LEVELS)
+    rows = []
+    for family in dict.fromkeys(table["family"]):
+        if family in ours:
+            continue
+        where = table["family"].eq(family)
+        at = int(where.idxmax())
+        if near := get_close_matches(family, ours, 1, 0.82):
+            raise AuditError(f"{family!r} is no family of changes, {near[0]!r} is", **_place(table, at),
+                             mend=f"write {near[0]}, or map the word in sensitivity.conditions")  # fmt: skip
+        if not family:
+            raise AuditError("a call names no family of changes", **_place(table, at), mend="write full where there is "
+                             "no change")  # fmt: skip
+        reason = f"calls under {family!r}, a change that is not made here: compared with the item as it is, no curve"
+        rows.append(frames.coverage_row("warning", n=int(where.sum()), condition=family, reason=reason))
+    return rows
 
 
 def _numbers(table: pd.DataFrame, name: str) -> pd.Series:

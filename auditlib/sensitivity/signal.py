@@ -11,38 +11,11 @@ from auditlib.sensitivity.conditions import EXPANDED, REFORMULATED
 from auditlib.sensitivity.pairing import full_calls
 from auditlib.stats.intervals import wilson
 from auditlib.stats.paired import mean_interval
+from auditlib.stats.signal import detection
 
 NAN = float("nan")
 #: the answer ``cannot be determined``, whatever its letter
 CANNOT = "cannot_tell"
-
-
-def d_prime(hits: int, positives: int, alarms: int, negatives: int) -> tuple[float, float]:
-    """Sensitivity d' and criterion c of yes/no answers.
-
-    Parameters
-    ----------
-    hits : yes among ``positives`` (key yes). alarms : yes among ``negatives`` (key no).
-
-    Notes
-    -----
-    Rates are drawn in by a correction that grows with the set, ``(h + n1/N) / (n1 + 2 n1/N)``, so that a judge that
-    always says the same has d' = 0 whatever the sizes. c < 0 is a bias to yes.
-
-    Examples
-    --------
-    >>> d_prime(400, 400, 4000, 4000)[0]
-    0.0
-    """
-    from scipy.special import ndtri
-
-    n = positives + negatives
-    if not positives or not negatives:
-        return NAN, NAN
-    h = (hits + positives / n) / (positives + 2 * positives / n)
-    f = (alarms + negatives / n) / (negatives + 2 * negatives / n)
-    zh, zf = float(ndtri(h)), float(ndtri(f))
-    return zh - zf, -(zh + zf) / 2
 
 
 def yes_bias(calls: pd.DataFrame) -> pd.DataFrame:
@@ -51,11 +24,11 @@ def yes_bias(calls: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (model, form), part in here.groupby(["model", "form"], sort=False):
         yes, pos = part["answer"].eq("yes"), part["key"].eq("yes")
-        d, c = d_prime(int((yes & pos).sum()), int(pos.sum()), int((yes & ~pos).sum()), int((~pos).sum()))
+        d, c = detection((yes & pos).sum(), pos.sum(), (yes & ~pos).sum(), (~pos).sum())
         rows.append({"model": model, "form": form or "as it is", "n": len(part), "key_yes": float(pos.mean()),
                      "said_yes": float(yes.mean()), "hit_rate": float(yes[pos].mean()) if pos.any() else NAN,
-                     "false_yes": float(yes[~pos].mean()) if (~pos).any() else NAN, "d_prime": d,
-                     "criterion": c})  # fmt: skip
+                     "false_yes": float(yes[~pos].mean()) if (~pos).any() else NAN, "d_prime": float(d),
+                     "criterion": float(c)})  # fmt: skip
     return pd.DataFrame(rows)
 
 

@@ -78,13 +78,21 @@ def read(pool: Pool, outputs: str | Path) -> Sensitivity:
 
 
 def _of_items(calls: Calls, pool: Pool) -> Calls:
-    """Calls of the pool's items, so that a look at the first ones is one; all where the files share none with it."""
+    """Calls of the pool's items, so that a look at the first ones is one; all where the files share none with it.
+
+    Either is stated.
+    """
     ours = calls.table["item"].isin(pool.items["item"].astype(str))
-    if not ours.any() or ours.all():
+    if ours.all():
         return calls
-    gone = frames.coverage_row("excluded", n=int((~ours).sum()), reason="calls to items that are not in the pool")
-    coverage = pd.concat([calls.coverage, frames.frame("coverage", [gone])], ignore_index=True)
-    return Calls(calls.table[ours].reset_index(drop=True), coverage, calls.inputs)
+    what, n, reason = (
+        ("excluded", int((~ours).sum()), "calls to items that are not in the pool")
+        if ours.any()
+        else ("warning", len(ours), "no call is to an item of the pool: all are kept, and no finding is the pool's")
+    )
+    said = frames.frame("coverage", [frames.coverage_row(what, n=n, reason=reason)])
+    coverage = pd.concat([calls.coverage, said], ignore_index=True)
+    return Calls(calls.table[ours].reset_index(drop=True) if ours.any() else calls.table, coverage, calls.inputs)
 
 
 def _with(s: Sensitivity, new: Calls, words: str) -> Sensitivity:

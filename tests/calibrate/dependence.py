@@ -39,7 +39,7 @@ from auditlib.stats.paired import bootstrap, mean_ratio, sign_flip
 from auditlib.synth.modality import REGIMES, simulate_modality
 
 #: rows of the table that are this project's own method; everything else is what it is compared with
-OWN = ("stacked", "response model", "stacked, prior lsmi", "stacked, prior ccs")
+OWN = ("stacked", "response model", "pooled", "stacked, prior lsmi", "stacked, prior ccs")
 
 
 def recover(seed: int, regime: str) -> dict[str, np.ndarray]:
@@ -54,7 +54,7 @@ def recover(seed: int, regime: str) -> dict[str, np.ndarray]:
     out = {name: b.label for name, b in made.items() if b.profile is not None}
     out["structure only, ccs"] = ccs.profile.argmax(1)
     d = diagnose(responses, prior, compare=False)
-    out["stacked"], out["response model"] = d.label, d.by_model.argmax(1)
+    out["stacked"], out["response model"], out["pooled"] = d.label, d.by_model.argmax(1), d.pooled.argmax(1)
     for name, other in (("lsmi", lsmi), ("ccs", ccs)):
         out[f"stacked, prior {name}"] = diagnose(responses, other, compare=False).label
     return out | {"truth": pool.label}

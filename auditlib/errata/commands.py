@@ -1,0 +1,140 @@
+"""``auditlib errata``: the table of what is said to be wrong, a patched dataset, and a text for the maintainers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from auditlib.errors import AuditError
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add ``errata write``, ``errata patch`` and ``errata text`` to the command's parser."""
+    errata = commands.add_parser("errata", help="errata of a benchmark: a table, a patched dataset, a text")
+    steps = errata.add_subparsers(required=True, metavar="step")
+
+    write = steps.add_parser("write", help="gather an audit's candidates, readers' decisions and other people's lists")
+    write.add_argument("params", type=Path)
+    write.add_argument("--review", nargs="+", type=Path, default=[], metavar="FILE", action="extend",
+                       help="decisions on the pool's review packet, or the folder of a packet (default: what lies in "
+                       "outputs/POOL/review)")  # fmt: skip
+    write.add_argument("--import", nargs="+", type=Path, default=[], metavar="FILE", action="extend", dest="lists",
+                       help="errata lists of others: csv, json, xlsx or parquet")  # fmt: skip
+    _about_columns(write, "item, key, old_key, reason, status ...")
+    write.add_argument("--outputs", type=Path, help="where results go (default: outputs/ of the project)")
+    write.set_defaults(do=_write)
+
+    patch = steps.add_parser("patch", help="write a dataset in which the confirmed rows are mended")
+    patch.add_argument("errata", type=Path, help="errata.csv or errata.json")
+    patch.add_argument("dataset", type=Path, help="tsv, csv or parquet; it stays as it is")
+    patch.add_argument("--to", type=Path, required=True, metavar="NEW", help="the new file")
+    patch.add_argument("--drop", action="store_true", help="leave out items with a confirmed reason that no key mends")
+    _about_columns(patch, "item, key; default index and answer")
+    patch.set_defaults(do=_patch)
+
+    text = steps.add_parser("text", help="write the table as a text for the benchmark's maintainers")
+    text.add_argument("errata", type=Path, help="errata.csv or errata.json")
+    text.add_argument("--to", type=Path, metavar="FILE", help="a Markdown file (default: print it)")
+    text.set_defaults(do=_text)
+
+
+def _about_columns(parser: argparse.ArgumentParser, names: str) -> None:
+    parser.add_argument("--map", nargs="+", default=[], metavar="OURS=THEIRS", action="extend", dest="columns",
+                        help=f"what a column is called there ({names})")  # fmt: skip
+
+
+def _columns(given: Sequence[str]) -> dict[str, str]:
+    out = {}
+    for pair in given:
+        ours, mark, theirs = pair.partition("=")
+        if not mark or not ours.strip() or not theirs.strip():
+            raise AuditError(f"--map {pair}: no pair of names", mend="write OURS=THEIRS, as in --map key=gold")
+        out[ours.strip()] = theirs.strip()
+    return out
+
+
+def _write(options: argparse.Namespace) -> int:
+    from auditlib.errata.build import build_errata
+    from auditlib.errata.reasons import STATUSES
+    from auditlib.errata.table import write_errata
+    from auditlib.outputs import load_audit
+    from auditlib.params import load_params
+    from auditlib.paths import RunPaths, project_root
+
+    params = load_params(options.params)
+    outputs = options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
+    paths = RunPaths(outputs, params.pool)
+    packet, decisions = _review(params, paths, options.review)
+    built = build_errata(load_audit(paths), packet=packet, decisions=decisions, lists=options.lists,
+                         columns=_columns(options.columns))  # fmt: skip
+    rows = built.errata.rows
+    for note in built.notes:
+        print(f"note: {note}")
+    if decisions:
+        print(f"decisions: {', '.join(_shown(f) for f in decisions)}")
+    counts = [f"{n} {s}" for s in STATUSES if (n := int(rows["status"].eq(s).sum()))]
+    print(f"{len(rows)} rows on {rows['item'].nunique()} items" + (f": {', '.join(counts)}" if counts else ""))
+    for path in write_errata(built.errata, paths.errata_csv, paths.errata_json):
+        print(f"wrote {_shown(path)}")
+    return 0
+
+
+def _review(params, paths, given: Sequence[Path]) -> tuple[Path | None, list[Path]]:
+    """The packet's folder and all files of decisions: those of the pool's review, and those that were named."""
+    from auditlib.review.files import PACKET
+    from auditlib.review.stage import decision_files, review_folder
+
+    folders = [p for p in given if p.is_dir()]
+    if len(folders) > 1:
+        raise AuditError("two packets are named", file=folders[1], mend="give decisions on one packet")
+    own = review_folder(paths)
+    packet = folders[0] if folders else own
+    if not (packet / PACKET).exists():
+        if given:
+            raise AuditError("there is no packet that these decisions answer", file=packet,
+                             mend="name its folder: --review FOLDER FILES")  # fmt: skip
+        return None, []
+    found = decision_files(params, own) if packet == own else sorted(packet.glob("decisions_*.csv"))
+    files = [*found, *(p for p in given if not p.is_dir())]
+    return packet, list({f.resolve(): f for f in files}.values())
+
+
+def _patch(options: argparse.Namespace) -> int:
+    from auditlib.errata.patch import patch
+    from auditlib.errata.table import read_errata
+
+    made = patch(read_errata(options.errata), options.errata, options.dataset, options.to, drop=options.drop,
+                 columns=_columns(options.columns))  # fmt: skip
+    said = made.said
+    print(f"{len(said['changed'])} keys changed, {len(said['dropped'])} rows left out, "
+          f"{said['new']['rows']:,} of {said['old']['rows']:,} rows stay")  # fmt: skip
+    for row in said["confirmed_and_left"]:
+        print(f"left as it is: item {row['item']}, {row['reason']} ({row['why']})")
+    if said["made_for_this_file"] is False:
+        print("note: the table was made for another version of this file; every old key was found as it says")
+    if said["not_decided"]:
+        print("not confirmed, so left as they are: " + ", ".join(f"{n} {s}" for s, n in said["not_decided"].items()))
+    print(f"sha256 {said['new']['sha256']}\nmd5    {said['new']['md5']}")
+    print(f"wrote {_shown(made.file)}\nwrote {_shown(made.record)}")
+    return 0
+
+
+def _text(options: argparse.Namespace) -> int:
+    from auditlib.errata.table import read_errata
+    from auditlib.errata.text import errata_text
+    from auditlib.paths import atomic
+
+    said = errata_text(read_errata(options.errata), options.errata.name)
+    if options.to is None:
+        print(said, end="")
+        return 0
+    with atomic(options.to) as file:
+        file.write_text(said, encoding="utf-8")
+    print(f"wrote {_shown(options.to)}")
+    return 0
+
+
+def _shown(path: Path) -> str:
+    path = path.absolute()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,60 @@
+"""``auditlib latex``: several pools in one folder for a paper, and a check of the numbers that a paper uses."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+#: folder beside the pools where none is named
+FOLDER = "latex"
+
+
+def add_commands(commands: argparse._SubParsersAction) -> None:
+    """Add ``latex write`` and ``latex check`` to the command's parser."""
+    latex = commands.add_parser("latex", help="numbers, tables and figures of pools for a paper in LaTeX")
+    steps = latex.add_subparsers(required=True, metavar="step")
+
+    write = steps.add_parser("write", help="write one folder for the pools of one or more params files")
+    write.add_argument("params", nargs="+", type=Path)
+    write.add_argument("--to", type=Path, metavar="FOLDER", help="folder of the files (default: outputs/latex)")
+    write.add_argument("--outputs", type=Path, help="where results lie (default: outputs/ of the project)")
+    write.set_defaults(do=_write)
+
+    check = steps.add_parser("check", help="name the numbers of a paper that are unknown or no longer true")
+    check.add_argument("paper", type=Path, help="the paper's main file; what it inputs from its folder is read too")
+    check.add_argument("--params", nargs="+", type=Path, required=True)
+    check.add_argument("--outputs", type=Path, help="where results lie (default: outputs/ of the project)")
+    check.set_defaults(do=_check)
+
+
+def _write(options: argparse.Namespace) -> int:
+    from auditlib.latex.merge import merge
+
+    outputs = _outputs(options)
+    folder = options.to or outputs / FOLDER
+    table = merge(options.params, folder, outputs=outputs)
+    n = int(table.loc[table["file"].eq("numbers.tex"), "n"].iloc[0])
+    print(f"{len(table)} files, {n:,} numbers: {_shown(folder)}")
+    print(f"next: \\input{{{folder.name}/audit}} in the paper, or set {_shown(folder / 'example.tex')}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from auditlib.latex.check import check
+
+    found = check(options.paper, options.params, outputs=_outputs(options))
+    for row in found.to_dict("records"):
+        print(f"{row['file']}:{row['line']}: {row['name']}: {row['what']}")
+    print(f"{len(found)} to mend" if len(found) else "every number is known and up to date")
+    return 1 if len(found) else 0
+
+
+def _outputs(options: argparse.Namespace) -> Path:
+    from auditlib.paths import project_root
+
+    return options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
+
+
+def _shown(path: Path) -> str:
+    path = path.absolute()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
