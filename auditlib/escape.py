@@ -65,7 +65,7 @@ def html(text: object) -> str:
 
 
 def json_data(content: object) -> str:
-    """Plain data as JSON inside a ``<script type="application/json">``: it cannot end that element nor open a comment."""
+    """Plain data as JSON inside a ``<script>``: it cannot end that element, nor open a comment in it."""
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

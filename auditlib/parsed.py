@@ -101,6 +101,11 @@ def digest(columns: Iterable[pd.Series]) -> str:
     return whole.hexdigest()
 
 
+def exists(cache: ParsedCache, key: str) -> bool:
+    """Whether there is an entry of that name; its bytes are not looked at."""
+    return _path(cache, key).exists()
+
+
 def load(cache: ParsedCache, key: str) -> tuple[dict[str, pd.DataFrame], dict[str, Any]] | None:
     """Tables and facts of an entry; None where there is none or its bytes are not those that were written."""
     path = _path(cache, key)

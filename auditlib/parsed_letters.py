@@ -16,13 +16,17 @@ _SHOWN = ("item", "options", "k", "answer_type")
 
 
 def extract_kept(
-    responses: pd.DataFrame, items: pd.DataFrame, chain: Sequence[str], cache: ParsedCache | None
+    responses: pd.DataFrame,
+    items: pd.DataFrame,
+    chain: Sequence[str],
+    cache: ParsedCache | None,
+    memo: dict | None = None,
 ) -> pd.DataFrame:
     """:func:`auditlib.extract.extract_frame`, run by run from the cache where nothing that it reads has changed."""
     from auditlib.extract import extract_frame
 
     if cache is None or "run" not in responses or not len(responses):
-        return extract_frame(responses, items, chain)
+        return extract_frame(responses, items, chain, memo=memo)
     shown = parsed.digest(_text(items[c]) for c in _SHOWN if c in items)
     codes, names = pd.factorize(responses["run"])
     order = np.argsort(codes, kind="stable")
@@ -38,7 +42,7 @@ def extract_kept(
     lacking = [i for i, table in enumerate(found) if table is None]
     if lacking:
         rows = np.sort(np.concatenate([places[i] for i in lacking]))
-        read = extract_frame(responses.iloc[rows], items, chain)[list(_READ)]
+        read = extract_frame(responses.iloc[rows], items, chain, memo=memo)[list(_READ)]
         for i in lacking:
             found[i] = read.iloc[np.searchsorted(rows, places[i])].reset_index(drop=True)
             parsed.store(cache, keys[i], {"letters": found[i]}, {})

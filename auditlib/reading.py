@@ -84,18 +84,18 @@ def _params_of(path: Path, benchmark: str | None) -> Params:
     return params_of_folder(path, benchmark)
 
 
-def pool_of(runs: Runs, params: Params, *, cache: ParsedCache | None = None) -> Pool:
-    """Align, extract and count: canonical frames to a pool."""
+def pool_of(runs: Runs, params: Params, *, cache: ParsedCache | None = None, memo: dict | None = None) -> Pool:
+    """Align, extract and count: canonical frames to a pool; ``memo`` keeps readings of replies from call to call."""
     from auditlib.parsed_letters import extract_kept
 
     settings = params.audit
     runs = without_copied_repeats(runs)
     items, responses, coverage = align(runs, keys_from=settings.keys_from)
-    _check_names(params, items, sorted(set(responses["model"])))
-    models = _models(runs.models, params, sorted(set(responses["model"])))
+    check_names(params, items, sorted(set(responses["model"])))
+    models = model_table(runs.models, params, sorted(set(responses["model"])))
     items = _item_facts(items, settings.options_by_stratum)
     shown, unknown = _letters_to_accept(items)
-    responses = extract_kept(responses, shown, tuple(settings.exact), cache)
+    responses = extract_kept(responses, shown, tuple(settings.exact), cache, memo)
     unclosed = responses["rule"].astype(str).str.contains("truncated", na=False) & responses["status"].eq("ok")
     responses.loc[unclosed, "status"] = "truncated"
     judgements = runs.judgements[runs.judgements["model"].isin(models["model"])] if len(runs.judgements) else None
@@ -161,7 +161,7 @@ def pool_of(runs: Runs, params: Params, *, cache: ParsedCache | None = None) -> 
     )
 
 
-def _check_names(params: Params, items: pd.DataFrame, models: list[str]) -> None:
+def check_names(params: Params, items: pd.DataFrame, models: list[str]) -> None:
     """Refuse names in the params that name nothing, and model names that the tables need for themselves."""
     reserved = [m for m in models if m in ("all", "all pairs") or m.startswith("without ")]
     if reserved:
@@ -216,9 +216,9 @@ def _pool_of_matrix(matrix: Any, params: Params) -> Pool:
         raise AuditError(
             "the matrix has no column of results", file=params.data.matrix, mend="check rows: and prefixes:"
         )
-    _check_names(params, matrix.items, list(matrix.models))
+    check_names(params, matrix.items, list(matrix.models))
     items = _item_facts(matrix.items, params.audit.options_by_stratum)
-    models = _models(pd.DataFrame({"model": list(matrix.models)}), params, list(matrix.models), sort=False)
+    models = model_table(pd.DataFrame({"model": list(matrix.models)}), params, list(matrix.models), sort=False)
     hits = dict(matrix.hits)
     missing = matrix.missing if any(m is not None for m in (matrix.missing or {}).values()) else None
     if models["model"].tolist() != list(matrix.models):  # the params name them in another order
@@ -246,8 +246,8 @@ def _pool_of_matrix(matrix: Any, params: Params) -> Pool:
 
 def _pool_of_counts(counts: AnswerCounts, params: Params) -> Pool:
     """A pool of counted answers: one judged arm, and the counts themselves for curation."""
-    _check_names(params, counts.items, counts.models)
-    models = _models(counts.about, params, counts.models)
+    check_names(params, counts.items, counts.models)
+    models = model_table(counts.about, params, counts.models)
     order = pd.Index(counts.models).get_indexer(models["model"])
     table = counts.table.assign(model=counts.table["model"].cat.reorder_categories(models["model"].tolist()))
     hits = {c: h[:, order] for c, h in counts.hits.items()}
@@ -266,7 +266,7 @@ def _pool_of_counts(counts: AnswerCounts, params: Params) -> Pool:
     )
 
 
-def _models(known: pd.DataFrame, params: Params, present: list[str], *, sort: bool = True) -> pd.DataFrame:
+def model_table(known: pd.DataFrame, params: Params, present: list[str], *, sort: bool = True) -> pd.DataFrame:
     """Models in a fixed order: as the params list them, then the others by name."""
     listed = [m.name for m in params.models]
     for name in listed:

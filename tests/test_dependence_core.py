@@ -13,8 +13,9 @@ from auditlib.dependence.fit import adam, fit, minimise, predicted, start
 from auditlib.dependence.information import adaptive_order, log_determinant, logits, select_subset, utility
 from auditlib.dependence.latent_class import fit_latent_class
 from auditlib.dependence.newcomer import score_new_subject
-from auditlib.dependence.objective import GATES, Settings, bounded, evaluate, make_problem
+from auditlib.dependence.objective import evaluate
 from auditlib.dependence.pid import decompose, pointwise_information
+from auditlib.dependence.problem import GATES, Settings, bounded, make_problem
 from auditlib.dependence.profile import difference_profile, marginals, product_profile, relative_profile
 from auditlib.dependence.structure import StructuralPrior
 from auditlib.dependence.tensor import ResponseTensor
@@ -122,7 +123,7 @@ def test_value_against_the_formula(rng):
     rho = relative_profile(p.mean(0), problem.chance)
     sv = marginals(rho).T
     f -= (problem.weight * (problem.target * np.log(sv) + (1 - problem.target) * np.log(1 - sv))).sum()
-    from auditlib.dependence.objective import BRIDGE_DIFFICULTY, BRIDGE_SLOPE
+    from auditlib.dependence.problem import BRIDGE_DIFFICULTY, BRIDGE_SLOPE
 
     for values, template in ((u, BRIDGE_SLOPE), (v, BRIDGE_DIFFICULTY)):
         # ridge as least squares on stacked rows

@@ -82,8 +82,8 @@ def test_eight_pairs_two_confirmed_six_cleared(pairs, tmp_path):
         "B",
     ]
     said = json.loads(done.record.read_text())
-    assert [(c["item"], c["old_key"], c["new_key"], c["row"]) for c in said["changed"]] == [("3", "A", "B", 4),
-                                                                                            ("11", "A", "B", 12)]  # fmt: skip
+    changed = [(c["item"], c["old_key"], c["new_key"], c["row"]) for c in said["changed"]]
+    assert changed == [("3", "A", "B", 4), ("11", "A", "B", 12)]
     assert said["new"]["sha256"] == hashlib.sha256(done.file.read_bytes()).hexdigest()
     assert said["old"]["md5"] == hashlib.md5(before).hexdigest() and said["not_decided"] == {"rejected": 6}
 
@@ -91,7 +91,7 @@ def test_eight_pairs_two_confirmed_six_cleared(pairs, tmp_path):
 def test_tinysee_round_trip_by_command(tmp_path, capsys):
     made = errata(("150", "A", "D", "wrong_key", "confirmed"), ("257", "C", "B", "wrong_key", "confirmed"),
                   ("121", "A", "C", "wrong_key", "candidate"), ("52", "B", "", "wrong_key", "disputed"))  # fmt: skip
-    table = tmp_path / "errata.csv"
+    table = tmp_path / "tinysee.csv"
     made.rows.to_csv(table, index=False)
     new = tmp_path / "New.tsv"
     assert main(["errata", "patch", str(table), str(TINYSEE), "--to", str(new)]) == 0
@@ -111,7 +111,8 @@ def test_tinysee_round_trip_by_command(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("cell", "key", "new"),
-    [("B", "C", "C"), (" B ", "C", " C "), ("(B)", "C", "(C)"), ("b.", "C", "c."), ("two", "three", "three"), ("", "A", "A")],
+    [("B", "C", "C"), (" B ", "C", " C "), ("(B)", "C", "(C)"), ("b.", "C", "c."), ("two", "three", "three"),
+     ("", "A", "A")],
 )  # fmt: skip
 def test_a_key_keeps_its_dress(cell, key, new):
     assert with_key(cell, key) == new
@@ -128,7 +129,7 @@ def test_a_key_written_as_a_text_stays_a_text(tmp_path):
 def test_other_names_of_the_columns(tmp_path):
     source = tmp_path / "d.csv"
     source.write_text("id,gold\n7,A\n")
-    with pytest.raises(AuditError, match="no column 'index'.*--map item=COLUMN"):
+    with pytest.raises(AuditError, match=r"no column 'index'.*--map item=COLUMN"):
         run(confirmed(("7", "A", "B")), source, tmp_path / "n.csv")
     done = run(confirmed(("7", "A", "B")), source, tmp_path / "n.csv", columns={"item": "ID", "key": "Gold"})
     assert done.file.read_text() == "id,gold\n7,B\n"
@@ -289,7 +290,7 @@ def _written(text: str, mark: str, *, force: bool) -> str:
     return text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(files())
 def test_only_chosen_keys_change_in_any_file(made):
     mark, data, keys, news = made
@@ -318,7 +319,7 @@ def _parsed(data: bytes, mark: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=mark))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(cell, min_size=1, max_size=3), min_size=1, max_size=5), st.sampled_from([b"\t", b","]))
 def test_records_are_those_of_an_independent_reader(rows, mark):
     from auditlib.errata import delimited
@@ -349,11 +350,11 @@ def test_a_large_picture_is_no_burden(tmp_path):
     source = tmp_path / "big.tsv"
     with source.open("wb") as f:
         f.write(b"index\tquestion\tanswer\timage\n")
-        for i in range(64):
+        for i in range(24):
             f.write(b"%d\tq\tA\t%b\n" % (i, b"QUJD" * (1 << 18)))
     start = time.perf_counter()
     done = run(confirmed(("5", "A", "B")), source, tmp_path / "n.tsv")
-    assert time.perf_counter() - start < 10, "64 MB take well under a second on one core"
+    assert time.perf_counter() - start < 10, "24 MB take well under a second on one core"
     assert done.said["new"]["bytes"] == source.stat().st_size and [c["row"] for c in done.said["changed"]] == [7]
 
 
@@ -372,9 +373,8 @@ def parquet(tmp_path: Path) -> Path:
         "answer": pa.array([None if i == 9 else "ABC"[i % 3] for i in range(n)]),
         "score": pa.array(np.linspace(0, 1, n, dtype=np.float32)),
     })  # fmt: skip
-    told = {b"huggingface": b'{"info": {"features": {}}}',
-            b"pandas": json.dumps({"index_columns": [{"kind": "range", "name": None, "start": 0, "stop": n,
-                                                      "step": 1}]}).encode()}  # fmt: skip
+    index = pa.Schema.from_pandas(table.to_pandas().astype({"image": object}), preserve_index=None).metadata[b"pandas"]
+    told = {b"huggingface": b'{"info": {"features": {}}}', b"pandas": index}
     path = tmp_path / "d.parquet"
     pq.write_table(table.replace_schema_metadata(told), path, row_group_size=10,
                    compression={"index": "snappy", "answer": "zstd"})  # fmt: skip

@@ -1,4 +1,4 @@
-"""Judges that are asked: changes planted, scored and compared, decisions made, through a local endpoint, and resumed."""
+"""Judges that are asked through a local endpoint: changes planted, scored, compared; decisions; a second run."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ FACTS = ("question", "key", "answer_type", "stratum", "substratum", "source")
 
 @dataclass(frozen=True)
 class Reply:
-    """One reply: ``answer`` is the letter or answer read from it, ``""`` where none was; ``right`` the verdict's hit."""
+    """One reply: ``answer`` is what was read from it, ``""`` where nothing was; ``right`` is the judge's verdict."""
 
     model: str
     condition: str

@@ -154,8 +154,8 @@ def _entry(case: Case, cases: Cases, place: int, limits: Limits) -> dict[str, An
         "tally": case.tally,
         "findings": [[f.detector, f.severity, round(f.score, 4), visible(f.message), f.arm,
                       visible(clip(f.facts, 500), newlines=False)] for f in case.findings],
-        "votes": [[visible(clip(name, 120), newlines=False), [[index[m] for m in said.get(c, ())] for c in cases.conditions]]
-                  for name, said in case.votes],
+        "votes": [[visible(clip(name, 120), newlines=False),
+                   [[index[m] for m in said.get(c, ())] for c in cases.conditions]] for name, said in case.votes],
         "states": list(dict.fromkeys(r.state for r in case.replies)),
         "neighbours": [[g.kind, g.total, list(g.items)] for g in case.neighbours],
         "replies": None,
@@ -182,43 +182,50 @@ def _name_neighbours(items: list[dict[str, Any]], shown: set[str], cases: Cases,
 
 def _pictures(audit: Any, items: list[dict[str, Any]], cases: Cases, limits: Limits) -> tuple[dict[str, str], int]:
     """Pictures by the hash of their bytes, and how many items go without theirs; entries learn which is theirs."""
-    entries = {e["item"]: e for e in items}
+    shared = dict(zip(cases.table["item"], cases.table["image_key"]))
+    keys = {e["item"]: shared[e["item"]] or f"item {e['item']}" for e in items}
+    first = {key: item for item, key in reversed(keys.items())}  # each picture is read once
     pictures: dict[str, str] = {}
-    used = without = 0
-    full = False
-    for item, data in pictures_of(audit, entries):
-        name = hashlib.sha256(data).hexdigest()[:16]
-        if name not in pictures and not full:
-            made = small(data, limits.side, limits.picture)
-            address = data_uri(*made) if made else ""
-            if used + len(address) > limits.pictures:
-                full = True
-            elif made:
-                pictures[name] = address
-                used += len(address)
-        if name in pictures:
-            entries[item]["picture"] = name
-        else:
-            without += 1
+    theirs: dict[str, str] = {}
+    used, missing = 0, set()
+    for item, data in pictures_of(audit, [i for i in keys if first[keys[i]] == i]):
+        made = small(data, limits.side, limits.picture)
+        address = data_uri(*made) if made else ""
+        if used + len(address) > limits.pictures:
+            missing |= {k for k in first if (k not in theirs and shared[first[k]]) or k == keys[item]}
+            break
+        if not made:
+            missing.add(keys[item])
+            continue
+        theirs[keys[item]] = name = hashlib.sha256(made[1]).hexdigest()[:16]
+        used += 0 if name in pictures else len(address)
+        pictures[name] = address
     for entry in items:
-        del entry["item"]
-    return pictures, without
+        entry["picture"] = theirs.get(keys[entry.pop("item")], "")
+    return pictures, sum(key in missing for key in keys.values())
 
 
 def _remarks(audit: Any, flagged: int, shown: int, silent: int, without: int, limits: Limits) -> list[str]:
     """What the page holds and what it leaves out, in sentences."""
-    out = [f"{plural(flagged, 'item')} of {count(len(audit.items))} flagged, by the detectors and by the studies of this "
-           "pool. Each is a candidate that evaluation runs point to, not a verdict."]  # fmt: skip
+    out = [
+        f"{count(flagged)} of {plural(len(audit.items), 'item')} are flagged. Each is a candidate that evaluation runs "
+        "point to, not a verdict: models share mistakes."
+    ]
     if shown < flagged:
-        out.append(f"This page holds the first {count(shown)}, most severe and most suspicious first (at most "
-                   f"{count(limits.items)} items or {limits.content / 1e6:.0f} MB); the others are in findings.csv.")  # fmt: skip
+        out.append(
+            f"This page holds the first {count(shown)}, most severe and most suspicious first (at most "
+            f"{count(limits.items)} items or {limits.content / 1e6:.0f} MB); the others are in findings.csv."
+        )
     if silent:
-        out.append(f"The texts of the replies of {plural(silent, 'item')} are left out "
-                   f"({limits.replies / 1e6:.0f} MB are reached); the votes are whole.")  # fmt: skip
+        out.append(
+            f"The texts of the replies of {plural(silent, 'item')} are left out "
+            f"({limits.replies / 1e6:.0f} MB are reached); the votes are whole."
+        )
     if without:
-        out.append(f"The pictures of {plural(without, 'item')} are left out: they cannot be shown, or the page holds no "
-                   f"more ({limits.pictures / 1e6:.0f} MB in all, {limits.side} pixels and "
-                   f"{limits.picture // 1000} kB each).")  # fmt: skip
+        out.append(
+            f"The pictures of {plural(without, 'item')} are left out: they cannot be shown, or the page holds no more "
+            f"({limits.pictures / 1e6:.0f} MB in all, {limits.side} pixels and {limits.picture // 1000} kB each)."
+        )
     return out
 
 

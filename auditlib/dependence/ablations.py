@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditlib.dependence.diagnosis import diagnose, stack
 from auditlib.dependence.labels import evaluate_labels, label_codes
-from auditlib.dependence.objective import SETTINGS, Settings
+from auditlib.dependence.problem import SETTINGS, Settings
 from auditlib.dependence.structure import StructuralPrior
 from auditlib.dependence.tensor import ResponseTensor
 from auditlib.errors import AuditError

@@ -12,7 +12,7 @@ from auditlib.dependence.fit import minimise, predicted
 from auditlib.dependence.information import log_determinant, logits
 from auditlib.dependence.item_response import fit_m2irt, fit_mirt, fit_two_parameter
 from auditlib.dependence.latent_class import fit_latent_class
-from auditlib.dependence.objective import SETTINGS, Settings, bounded, make_problem
+from auditlib.dependence.problem import SETTINGS, Settings, bounded, make_problem
 from auditlib.dependence.profile import difference_profile, relative_profile
 from auditlib.dependence.structure import StructuralPrior
 from auditlib.dependence.tensor import ResponseTensor

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from auditlib.dependence.diagnosis import Diagnosis, pool, stack
 from auditlib.dependence.fit import Fit, minimise, predicted
 from auditlib.dependence.latent_class import fit_latent_class
-from auditlib.dependence.objective import make_problem
+from auditlib.dependence.problem import make_problem
 from auditlib.dependence.profile import relative_profile
 from auditlib.dependence.tensor import ResponseTensor
 from auditlib.threads import single_threaded

@@ -1,7 +1,7 @@
 """Inverse curvature of the penalised likelihood as a preconditioner: items eliminated, abilities by what is left.
 
 The Gauss-Newton matrix has an arrow shape: one 8 x 8 block per item, one border for all abilities.  Its inverse needs
-the item blocks and the Schur complement of the border only.
+the item blocks and the Schur complement of the border only.  It is a metric: single precision is enough.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from auditlib.dependence.objective import GATES, Problem, align_terms, bounded, gate
+from auditlib.dependence.objective import sufficiency_logits
+from auditlib.dependence.problem import GATES, Problem, Workspace, bounded, featured, gate
 
 _PAIRS = np.array(np.triu_indices(5))
 #: sums of condition weights that occur in GATES' diag(w) GATES: all, with image, with question, with both
@@ -41,20 +43,20 @@ class Metric:
     Attributes
     ----------
     items : shape (items, 8, 8), inverses of the blocks of slopes and difficulties.
-    pull : shape (8 * items, 4 * subjects), how far an item at its best follows an ability; single precision.
+    pull : shape (8 * items, 4 * subjects), how far an item at its best follows an ability.
     subjects : shape (4 * subjects, 4 * subjects), inverse Schur complement. Abilities vary slowest in both.
     """
 
-    items: NDArray[np.float64]
+    items: NDArray[np.float32]
     pull: NDArray[np.float32]
     subjects: NDArray[np.float64]
 
     def __call__(self, g: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Newton step up the gradient: parameters in the order of :func:`auditlib.dependence.objective.unpack`."""
+        """Newton step up the gradient: parameters in the order of :func:`auditlib.dependence.problem.unpack`."""
         n, m = len(self.items), len(self.subjects)
         out = np.empty_like(g)
-        of_items = np.ascontiguousarray(g[m:].reshape(8, n).T)
-        moved = self.subjects @ (g[:m].reshape(-1, 4).T.ravel() - of_items.ravel().astype(np.float32) @ self.pull)
+        of_items = np.ascontiguousarray(g[m:].reshape(8, n).T, dtype=np.float32)
+        moved = self.subjects @ (g[:m].reshape(-1, 4).T.ravel() - of_items.ravel() @ self.pull)
         out[:m] = moved.reshape(4, -1).T.ravel()
         step = np.matmul(self.items, of_items[:, :, None])[:, :, 0]
         step -= (self.pull @ moved.astype(np.float32)).reshape(n, 8)
@@ -63,26 +65,31 @@ class Metric:
         return out
 
 
-def inverses(h: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inverse of symmetric positive definite matrices (k, k, items), by Gauss-Jordan without pivots on all at once."""
-    h = h.copy()
+def inverses(h: NDArray, spare: NDArray | None = None) -> NDArray:
+    """Inverse of symmetric positive definite matrices (k, k, items), by Gauss-Jordan without pivots on all at once.
+
+    ``h`` is overwritten, and so is ``spare``, of its shape, where given.
+    """
     k = len(h)
+    spare = np.empty_like(h) if spare is None else spare
     for j in range(k):
         pivot = 1 / h[j, j]
         row = h[j] * pivot
         column = h[:, j].copy()
-        h -= column[:, None] * row[None]
+        h -= np.multiply(column[:, None], row[None], out=spare)
         h[j] = row
-        h[:, j] = -column * pivot
+        np.multiply(column, -pivot, out=h[:, j])
         h[j, j] = pivot
     return h
 
 
-def _item_blocks(w: NDArray, scale: NDArray, pairs: NDArray) -> NDArray[np.float64]:
+def _item_blocks(w: NDArray, scale: NDArray, pairs: NDArray, work: Workspace) -> NDArray[np.float32]:
     """Likelihood's part of the item blocks, shape (8, 8, width); ``w`` of shape (subjects, 4, width)."""
     m, _, width = w.shape
     totals = np.matmul(_SUMS, (pairs @ w.reshape(m, -1)).reshape(15, 4, width)).reshape(60, width)
-    h = totals[_PLACES].reshape(8, 8, width)
+    h = work("blocks", 64, width, dtype=np.float32)
+    np.take(totals.astype(np.float32), _PLACES, axis=0, out=h, mode="clip")
+    h = h.reshape(8, 8, width)
     h *= scale[:, None]
     h *= scale[None]
     return h
@@ -93,81 +100,107 @@ def _levels(w: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.ascontiguousarray(np.matmul(_SUMS, w).transpose(2, 1, 0), dtype=np.float32)
 
 
-def curvature(problem: Problem, x: NDArray[np.float64]) -> Metric:
-    """The metric at ``x``: items exactly, the border of abilities from evenly spaced runs of items."""
-    s, m, n, aligned = problem.settings, problem.subjects, problem.items, problem.aligned
+def curvature(problem: Problem, x: NDArray[np.float64], into: Metric | None = None) -> Metric:
+    """The metric at ``x``: items exactly, the border of abilities from evenly spaced runs of items.
+
+    ``into`` is an old metric of the same problem, whose arrays are overwritten.
+    """
+    s, m, n, work = problem.settings, problem.subjects, problem.items, problem.work
     theta, a, b = bounded(problem, x)
-    features = np.column_stack([theta, np.ones(m)])
-    pairs = (features[:, _PAIRS[0]] * features[:, _PAIRS[1]]).T
-    scales = np.vstack([a * (1 - a / s.a_max), (b / s.b_max) ** 2 - 1])
-    turn, thetas = (1 - (theta / s.theta_max) ** 2).T, np.ascontiguousarray(theta.T, dtype=np.float32)[:, None]
+    features = featured(theta)
+    pairs = np.ascontiguousarray((features[:, _PAIRS[0]] * features[:, _PAIRS[1]]).T)
+    scales = np.vstack([a * (1 - a / s.a_max), (b / s.b_max) ** 2 - 1]).astype(np.float32)
+    turn = (1 - (theta / s.theta_max) ** 2).T.astype(np.float32)
+    thetas = np.ascontiguousarray(theta.T, dtype=np.float32)[:, None]
     every = max(1, n // _BORDER_ITEMS)
-    of_items, pull = np.empty((n, 8, 8)), np.empty((n, 8, 4 * m), np.float32)
+    of_items = np.empty((n, 8, 8), np.float32) if into is None else into.items
+    pull = (np.empty((8 * n, 4 * m), np.float32) if into is None else into.pull).reshape(n, 8, 4 * m)
     border, used = np.zeros((4 * m, 4 * m)), 0
     for at, block in enumerate(problem.blocks):
         cut = block.cut
         width, scale = cut.stop - cut.start, scales[:, cut]
-        p = features @ gate(-a[:, cut], -b[:, cut]).reshape(5, -1)
-        np.exp(p, out=p)
-        p += 1
-        np.reciprocal(p, out=p)
-        w1 = p * (1 - p)
-        w = (w1 if block.trials is None else w1 * block.trials).reshape(m, 4, width)
-        h = _item_blocks(w, scale, pairs)
-        levels = _levels(w)
-        lever = (a[:, cut].T[:, :, None] * turn).astype(np.float32)
-        # what entries of the item share with abilities, and under them what the two aligned logits do
-        cross = np.empty((width, 10 if aligned else 8, 4, m), np.float32)
-        np.multiply(levels[:, _SHARED], lever[:, None], out=cross[:, 4:8])
-        np.multiply(cross[:, 4:8], thetas, out=cross[:, :4])
-        left = np.zeros((width, 8, cross.shape[1]))
-        left[:, range(8), range(8)] = scale.T
-        if aligned:
-            _, _, dq, lw = align_terms(problem, p.mean(0).reshape(4, -1), cut)
-            first = (features.T @ w1).reshape(5, 4, -1) / m
-            jump = GATES.T[:, :, None] * np.concatenate([first[:4], np.repeat(first[4:], 4, 0)]).reshape(2, 4, 4, -1)
-            jac = (dq[:, None] * jump.reshape(8, 4, -1)[None]).sum(2) * scale
-            seen = levels if block.trials is None else _levels(w1.reshape(m, 4, width))
-            _align_abilities(cross[:, 8:], dq.astype(np.float32) / np.float32(m), seen, lever)
+        p = np.matmul(features, gate(a[:, cut], b[:, cut]).reshape(5, -1), out=work("p", m, 4 * width))
+        expit(p, out=p)
+        w1 = np.subtract(1, p, out=work("r", m, 4 * width))
+        w1 *= p
+        w = w1 if block.trials is None else np.multiply(w1, block.trials, out=work("eta", m, 4 * width))
+        h = _item_blocks(w.reshape(m, 4, width), scale, pairs, work)
+        levels = _levels(w.reshape(m, 4, width))
+        slope = np.ascontiguousarray(a[:, cut].T, dtype=np.float32)
+        lever = slope[:, :, None] * turn
+        # what entries of the item share with abilities: slopes, then difficulties
+        cross = work("cross", width, 8, 4, m, dtype=np.float32)
+        shared = np.take(levels, _SHARED, axis=1, out=work("shared", width, 4, 4, m, dtype=np.float32), mode="clip")
+        np.multiply(shared, lever[:, None], out=cross[:, 4:])
+        np.multiply(cross[:, 4:], thetas, out=cross[:, :4])
+        cross *= scale.T[:, :, None, None]
+        rows = cross.reshape(width, 8, 4 * m)
+        if problem.aligned:
+            weight, jac, own = _align(problem, p, w1, features, lever, cut, None if w is not w1 else levels)
+            jac *= scale
             for r in range(2):
-                weighted = lw[r] * jac[r]
-                h += weighted[:, None] * jac[r][None]
-                left[:, :, 8 + r] = weighted.T
+                h += np.multiply((weight[r] * jac[r])[:, None], jac[r][None], out=work("spare", 8, 8, width,
+                                                                                         dtype=np.float32))  # fmt: skip
+            turned = np.ascontiguousarray((weight[:, None] * jac).transpose(2, 1, 0))
+            rows += np.matmul(turned, own, out=work("turned", *rows.shape, dtype=np.float32))
         h[range(8), range(8)] += s.residual
-        of_items[cut] = inverses(h).transpose(2, 0, 1)
-        rows = cross.reshape(width, -1, 4 * m)
-        np.matmul(np.matmul(of_items[cut], left).astype(np.float32), rows, out=pull[cut])
+        of_items[cut] = inverses(h, work("spare", 8, 8, width, dtype=np.float32)).transpose(2, 0, 1)
+        np.matmul(of_items[cut], rows, out=pull[cut])
         if at % every == 0:
             used += width
-            back = np.matmul(left.astype(np.float32).transpose(0, 2, 1), pull[cut])
-            border += _abilities(a[:, cut], turn, levels)
-            if aligned:
-                back[:, 8:] -= lw.T[:, :, None].astype(np.float32) * rows[:, 8:]
-            border -= rows.reshape(-1, 4 * m).T @ back.reshape(-1, 4 * m)
+            border += _abilities(slope, turn, levels)
+            border -= rows.reshape(-1, 4 * m).T @ pull[cut].reshape(-1, 4 * m)
+            if problem.aligned:
+                border += (own * weight.T[:, :, None]).reshape(-1, 4 * m).T @ own.reshape(-1, 4 * m)
     border *= n / used
     border[range(4 * m), range(4 * m)] += s.ability
     return Metric(of_items, pull.reshape(8 * n, 4 * m), np.linalg.inv(border))
 
 
-def _align_abilities(out: NDArray, dq: NDArray, levels: NDArray, lever: NDArray) -> None:
-    """Derivatives of the two sufficiency logits by abilities into ``out``, shape (width, 2, 4, subjects)."""
+def _align(
+    problem: Problem, p: NDArray, w1: NDArray, features: NDArray, lever: NDArray, cut: slice, levels: NDArray | None
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """What the two sufficiency logits of each item add.
+
+    Parameters
+    ----------
+    p, w1 : shape (subjects, 4 * B), probabilities and ``p (1 - p)``. lever : shape (B, 4, subjects).
+    levels : of ``w1`` where they are known.
+
+    Returns
+    -------
+    weight : shape (2, B). jac : shape (2, 8, B), derivatives by slopes and difficulties, before their bounds.
+    own : shape (B, 2, 4 * subjects), derivatives by abilities.
+    """
+    m, width = problem.subjects, cut.stop - cut.start
+    q = (np.add.reduce(p, axis=0) / m).reshape(4, -1)
+    logit, by_view, by_full = sufficiency_logits(problem, q, cut)
+    suffices = expit(logit)
+    weight = (problem.weight[cut] * suffices * (1 - suffices)).astype(np.float32)
+    first = (features.T @ w1).reshape(5, 4, -1) / m
+    # accuracies move with a slope by weighted abilities, with a difficulty by the weights
+    jump = GATES.T[:, :, None] * np.concatenate([first[:4], np.repeat(first[4:], 4, 0)]).reshape(2, 4, 4, -1)
+    jump = jump.reshape(8, 4, -1)
+    jac = (jump[:, 1:3].swapaxes(0, 1) * by_view + jump[:, 3] * by_full[:, None]).astype(np.float32)
+    levels = _levels(w1.reshape(m, 4, width)) if levels is None else levels
+    view, full = (by_view / m).astype(np.float32), (by_full / m).astype(np.float32)
+    own = problem.work("own", width, 2, 4, m, dtype=np.float32)
     both = levels[:, 3]
     for r in range(2):
         # the logit moves with its own condition (coordinates base and 1 + r) and with the full one (all four)
-        alone = levels[:, 1 + r] - both
-        full = dq[r, 3][:, None] * both
-        out[:, r] = full[:, None]
-        alone *= dq[r, 1 + r][:, None]
-        out[:, r, 0] += alone
-        out[:, r, 1 + r] += alone
-        out[:, r] *= lever
+        own[:, r] = (full[r][:, None] * both)[:, None]
+        alone = (levels[:, 1 + r] - both) * view[:, None]
+        own[:, r, 0] += alone
+        own[:, r, 1 + r] += alone
+    own *= lever[:, None]
+    return weight, jac, own.reshape(width, 2, 4 * m)
 
 
 def _abilities(a: NDArray, turn: NDArray, levels: NDArray) -> NDArray[np.float64]:
     """Likelihood's curvature in abilities, shape (4 * subjects, 4 * subjects): one 4 x 4 block per subject."""
     m = levels.shape[2]
-    products = (a[:, None] * a[None]).reshape(16, -1)
-    sums = (products @ levels.reshape(len(levels), -1)).reshape(4, 4, 4, m)
+    products = (a[:, :, None] * a[:, None]).reshape(-1, 16)
+    sums = (products.T @ levels.reshape(len(levels), -1)).reshape(4, 4, 4, m)
     k = np.arange(4)
     blocks = sums[k[:, None], k, _SHARED] * turn[:, None] * turn[None]
     out = np.zeros((4, m, 4, m))

@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from auditlib.dependence.fit import Fit, fit, predicted
 from auditlib.dependence.latent_class import LatentClass, fit_latent_class
-from auditlib.dependence.objective import SETTINGS, Problem, Settings, bounded, make_problem
+from auditlib.dependence.problem import SETTINGS, Problem, Settings, bounded, make_problem
 from auditlib.dependence.profile import LABELS, relative_profile, solvability
 from auditlib.dependence.structure import StructuralPrior
 from auditlib.dependence.tensor import ResponseTensor

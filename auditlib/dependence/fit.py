@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from auditlib.dependence.curvature import Metric, curvature
-from auditlib.dependence.objective import (
+from auditlib.dependence.objective import evaluate
+from auditlib.dependence.problem import (
     BRIDGE_DIFFICULTY,
     BRIDGE_SLOPE,
     GATES,
     Problem,
     bounded,
-    evaluate,
+    featured,
     gate,
     unpack,
 )
@@ -36,7 +37,7 @@ class Fit:
 
     Attributes
     ----------
-    x : parameters, see :func:`auditlib.dependence.objective.unpack`. value : objective per item.
+    x : parameters, see :func:`auditlib.dependence.problem.unpack`. value : objective per item.
     converged : whether the objective stood still (relative change below the tolerance). iterations, evaluations : of
         the last round, of all. trace : objective after each iteration of the last round.
     thresholds : shape (2,), of image and question.
@@ -98,10 +99,10 @@ def minimise(problem: Problem, x: NDArray | None = None, *, iterations: int = 60
     x = start(problem) if x is None else np.array(x, float)
     f, g = evaluate(problem, x)
     memory: deque = deque(maxlen=_MEMORY)
-    trace, evaluations, still, step = [f], 1, 0, 0
+    trace, evaluations, still, step, metric = [f], 1, 0, 0, None
     while step < iterations and still < 2:
         if step in _REFRESH:
-            metric = curvature(problem, x)
+            metric = curvature(problem, x, metric)
         d = _direction(g, memory, metric)
         np.clip(d, -_LONGEST, _LONGEST, out=d)
         fall = float(np.vdot(g, d))
@@ -175,7 +176,7 @@ def adam(problem: Problem, x: NDArray | None = None, *, epochs: int = 300, rate:
 def predicted(problem: Problem, x: NDArray) -> NDArray[np.float64]:
     """Accuracy of the pool that the model expects, mean over subjects; shape (items, 4)."""
     theta, a, b = bounded(problem, x)
-    features = np.column_stack([theta, np.ones(problem.subjects)])
+    features = featured(theta)
     out = np.empty((4, problem.items))
     for block in problem.blocks:
         p = expit(features @ gate(a[:, block.cut], b[:, block.cut]).reshape(5, -1))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit
 
-from auditlib.dependence.objective import GATES
+from auditlib.dependence.problem import GATES
 
 
 def logits(theta: ArrayLike, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:

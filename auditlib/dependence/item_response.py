@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit
 
-from auditlib.dependence.objective import GATES
+from auditlib.dependence.problem import GATES
 from auditlib.threads import single_threaded
 
 

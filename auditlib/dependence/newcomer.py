@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from auditlib.dependence.information import logits
-from auditlib.dependence.objective import GATES
+from auditlib.dependence.problem import GATES
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from auditlib.dependence import sources
 from auditlib.dependence.bootstrap import Stability, bootstrap_subjects
 from auditlib.dependence.diagnosis import Diagnosis, diagnose
-from auditlib.dependence.objective import Settings
+from auditlib.dependence.problem import Settings
 from auditlib.dependence.profile import CONDITIONS
 from auditlib.dependence.source_files import Embeddings, read_embeddings
 from auditlib.dependence.structure import StructuralPrior

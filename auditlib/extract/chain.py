@@ -27,6 +27,8 @@ READERS: dict[str, Reader] = {
 
 #: chains for answers that are neither a letter nor yes or no
 OPEN_CHAINS: dict[str, tuple[str, ...]] = dict.fromkeys(("number", "numeric", "integer", "float"), ("numeric",))
+#: how an item is read: kind of answer, options, chain
+Kind = tuple[str, tuple[str, ...], tuple[str, ...]]
 #: statuses of a cell without a reply: its letter is missing, not an abstention
 NO_REPLY = ("missing", "failed", "filtered")
 
@@ -74,6 +76,7 @@ def extract_frame(
     items: pd.DataFrame,
     chain: Sequence[str] = ("letters",),
     yesno_chain: Sequence[str] = ("yesno",),
+    memo: dict[tuple[str, Kind], tuple[str, str, str | None]] | None = None,
 ) -> pd.DataFrame:
     """Fill ``letter``, ``rule`` and ``answer`` of a frame of responses.
 
@@ -84,6 +87,7 @@ def extract_frame(
     items : items contract, one row per item; ``options``, ``k`` and ``answer_type`` where known.
     chain : readers for items with options.
     yesno_chain : readers for items whose ``answer_type`` is ``yesno``.
+    memo : readings of earlier calls; those of this one are added.
 
     Returns
     -------
@@ -99,8 +103,7 @@ def extract_frame(
     Where an item's option texts are unknown, its first ``k`` letters are accepted.
     """
     kinds = _kinds(items, tuple(chain), tuple(yesno_chain))
-    cache: dict[tuple[str, int], tuple[str, str, str | None]] = {}
-    ids: dict[Kind, int] = {}
+    cache = {} if memo is None else memo
     rows = []
     statuses = responses["status"] if "status" in responses else ["ok"] * len(responses)
     orders = responses["order"] if "order" in responses else [""] * len(responses)
@@ -119,7 +122,7 @@ def extract_frame(
             continue
         order = order if isinstance(order, str) and kind[0] == "choice" else ""
         kind = _shown_in(kind, order) if order else kind
-        key = (text, ids.setdefault(kind, len(ids)))
+        key = (text, kind)
         if key not in cache:
             cache[key] = _read(text, *kind)
         letter, rule, answer = cache[key]
@@ -127,9 +130,6 @@ def extract_frame(
     letters, rules, answers = zip(*rows) if rows else ((), (), ())
     filled = {"letter": letters, "rule": rules, "answer": answers}
     return responses.assign(**{n: pd.Series(v, index=responses.index, dtype="str") for n, v in filled.items()})
-
-
-Kind = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
 def _shown_in(kind: Kind, order: str) -> Kind:

@@ -273,10 +273,14 @@ def say_curves(frame: pd.DataFrame) -> str:
 def prepare_filters(result: Result) -> pd.DataFrame:
     """Good decisions lost and bad ones kept, by judge and filter."""
     table = result.frame("filters")
+    few = table[table["quantity"].eq("interaction") & table["note"].ne("")]
+    table = table[~table.set_index(["judge", "filter"]).index.isin(few.set_index(["judge", "filter"]).index)]
     wide = table[table["quantity"].isin(("coverage", "good_lost", "bad_kept", "interaction"))]
     out = wide.pivot_table(index=["judge", "filter"], columns="quantity", values="estimate", sort=False).reset_index()
     out = out.reindex(columns=["judge", "filter", "coverage", "good_lost", "bad_kept", "interaction"])
-    return out[out["coverage"].gt(0)].reset_index(drop=True)
+    if not len(out):
+        raise Lacking("no filter keeps and drops enough prompts")
+    return out.reset_index(drop=True)
 
 
 @styled

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from auditlib.calls import Reply, Request
-from auditlib.inference.openai_client import OpenAIClient
 from auditlib.inference.runner import plain_line
 from auditlib.inference.several import ask_several
+from auditlib.inference.shared import client_at
 from auditlib.inference.store import Store
 from auditlib.params import ServedModel
 from auditlib.paths import RunPaths
@@ -27,7 +27,7 @@ def asker(
 
     Parameters
     ----------
-    models : each at its own ``base_url``, else at the common one.
+    models : each at its own ``base_url`` or ``base_urls``, else at the common one.
     paths : of the pool; answers are kept in ``answers.sqlite``, and what it holds is not asked again.
     pace : ``concurrency``, ``rpm``, ``tpm``, ``max_attempts`` of :func:`auditlib.inference.runner.run`.
 
@@ -39,7 +39,13 @@ def asker(
     if not models:
         return None
     clients = {
-        m.name: OpenAIClient(m.base_url or base_url, api_key_env=api_key_env, timeout=timeout, served_name=m.served_as)
+        m.name: client_at(
+            [*m.base_urls] or [m.base_url or base_url],
+            say=print,
+            api_key_env=api_key_env,
+            timeout=timeout,
+            served_name=m.served_as,
+        )
         for m in models
     }
 

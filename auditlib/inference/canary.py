@@ -58,6 +58,11 @@ class Canary:
         return "\n".join([f"endpoint of {self.model}", *rows])
 
 
+def unanswered(model: str, error: AuditError) -> Canary:
+    """What is shown of one endpoint of several that did not pass."""
+    return Canary(model, (Check("a first short question", "no use of this endpoint", "fail", str(error)),), False)
+
+
 async def canary(
     client: OpenAIClient,
     model: str,

@@ -22,13 +22,9 @@ class Offline(Mapping[str, VllmClient]):
     """Clients by the model's name in the pool. Looking one up loads its weights, and frees those of another."""
 
     def __init__(self, inference: InferenceParams):
-        shared = {
-            "tensor_parallel_size": inference.tensor_parallel,
-            "pipeline_parallel_size": inference.pipeline_parallel,
-            **inference.engine,
-        }
+        shared = {**inference.engine, **inference.parallel}
         self._settings = {m.name: {"model": m.served_as or m.name} | shared for m in inference.models}
-        if addressed := next((m.name for m in inference.models if m.base_url), None):
+        if addressed := next((m.name for m in inference.models if m.base_url or m.base_urls), None):
             raise AuditError(
                 f"model {addressed!r} has a base_url, and client vllm loads models in this process",
                 mend="leave the base_url out, or write client: openai",

@@ -15,13 +15,14 @@ from auditlib.align import item_order
 from auditlib.calls import Generation, Reply, Request
 from auditlib.errors import AuditError
 from auditlib.frames import coverage_row
-from auditlib.inference.canary import Canary, canary_blocking
+from auditlib.inference.canary import Canary, canary_blocking, unanswered
 from auditlib.inference.export import Collected, collect, write_runs
 from auditlib.inference.items import QuestionItem, items_table, read_question_items
 from auditlib.inference.noop import noop_checks
 from auditlib.inference.offline import clients_of, run_offline
 from auditlib.inference.plan import Forecast, RunSettings, forecast, pilot, plan_coverage, requests_of
 from auditlib.inference.runner import Client, Summary, run_blocking
+from auditlib.inference.shared import check_each, client_at
 from auditlib.inference.store import Store
 from auditlib.inference.telling import line_of, teller
 from auditlib.params import InferenceParams, Params, ServedModel
@@ -146,7 +147,10 @@ def try_endpoints(plan: BlindPlan) -> dict[str, Canary]:
     tried = {}
     with endpoints(plan.inference, keep=True) as clients:
         for name in _left(plan) if plan.inference.client == "vllm" else plan.settings:
-            tried[name] = _canary(plan, name, clients[name])
+            found = check_each(clients[name], lambda member, name=name: _canary(plan, name, member))
+            for number, result in found:
+                label = f"{name}, endpoint {number}" if len(found) > 1 else name
+                tried[label] = unanswered(label, result) if isinstance(result, AuditError) else result
             if plan.inference.client == "vllm":
                 _pilot(plan, name, clients)
     return tried
@@ -165,7 +169,7 @@ def ask(plan: BlindPlan, *, say: Callable[[str], None] = print) -> BlindRun:
     """
     inference, summaries = plan.inference, {}
     tell = teller(plan.paths, say)
-    with endpoints(inference) as clients, Store(plan.paths.answers) as store:
+    with endpoints(inference, say=tell) as clients, Store(plan.paths.answers) as store:
         for name, settings in plan.settings.items():
             requests, total = requests_of(plan.items, settings), plan.forecast(name).calls
             if inference.client == "vllm":
@@ -214,26 +218,29 @@ def questions_file(params: Params) -> Path:
 
 
 @contextlib.contextmanager
-def endpoints(inference: InferenceParams, *, keep: bool = False) -> Iterator[Mapping[str, Client]]:
+def endpoints(
+    inference: InferenceParams, *, keep: bool = False, say: Callable[[str], None] | None = None
+) -> Iterator[Mapping[str, Client]]:
     """A client for each model, by its name in the pool; the replay server runs as long as the block.
 
-    vLLM has one model loaded at a time, which ``keep`` leaves loaded after the block.
+    Several endpoints of a model are one client; ``say`` is told which of them do not answer. vLLM has one model loaded
+    at a time, which ``keep`` leaves loaded after the block.
     """
-    from auditlib.inference.openai_client import OpenAIClient
-
     if inference.client == "vllm":
         with clients_of(inference, keep=keep) as offline:
             yield offline
         return
     with contextlib.ExitStack() as stack:
-        url = inference.base_url
+        played = None
         if inference.replay is not None:
             from auditlib.synth.server import replay
 
-            url = stack.enter_context(replay(inference.replay))
+            played = stack.enter_context(replay(inference.replay))
+
         yield {
-            m.name: OpenAIClient(
-                m.base_url or url,
+            m.name: client_at(
+                [played if url is None else url for url in inference.addresses(m)],
+                say=say,
                 api_key_env=inference.api_key_env,
                 timeout=inference.timeout,
                 served_name=m.served_as or m.name,
@@ -348,13 +355,16 @@ def _judged(
 ) -> tuple[pd.DataFrame | None, float | None, list[dict[str, Any]]]:
     """Verdicts of the extraction judge that the params name, if they do."""
     from auditlib.inference.judge import JudgeSettings, judge_requests, judgements_of
-    from auditlib.inference.openai_client import OpenAIClient
 
     wanted = plan.inference.judge
     if wanted is None:
         return None, None, []
-    client = OpenAIClient(
-        wanted.base_url or plan.inference.base_url, api_key_env=wanted.api_key_env, timeout=plan.inference.timeout
+    shared = [*plan.inference.base_urls] or [plan.inference.base_url]
+    client = client_at(
+        [wanted.base_url] if wanted.base_url else shared,
+        say=tell,
+        api_key_env=wanted.api_key_env,
+        timeout=plan.inference.timeout,
     )
     settings = JudgeSettings(wanted.model, repeats=wanted.repeats)
     requests = judge_requests(plan.items, responses, settings)

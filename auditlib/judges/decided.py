@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from auditlib import frames, seeds
-from auditlib.judges import filter_checks, filters, reorder, slots
+from auditlib.judges import filter_checks, filters, reorder, robustness, slots
+from auditlib.judges.cards import card_checks, card_table, compared, same_table
 from auditlib.judges.ceiling import noise_ceiling
 from auditlib.judges.decision_data import NONE, Choices, Prompts, choices_of, prompts_of
 from auditlib.judges.decisions import aggregate, baseline, contrasts, per_prompt, value_table
@@ -63,7 +64,34 @@ def decisions(j: Judges) -> Decided:
     else:
         out.lacking["side_effects"] = "the candidates have no side effect ratings"
     out.frames["shared_errors"] = _shared(prompts, given, j)
+    _robust(j, prompts, given, chances, out)
+    _cards(j, prompts, given, out)
     return out
+
+
+def _robust(j: Judges, prompts: Prompts, given: dict, chances: dict, out: Decided) -> None:
+    """One cluster left out, judges pooled, outputs of the own family."""
+    out.frames["gain_without_one"] = robustness.gain_without_one(prompts, chances)
+    position = out.frames["position"]
+    out.frames["pooled_positions"] = robustness.pooled_positions(position) if len(position) else position
+    out.lacking["pooled_positions"] = "fewer than two judges have an estimate of a slot"
+    if "author" not in j.candidates or not j.params.families:
+        out.lacking["own_family"] = "the candidates have no author, or the params no judges.families"
+        return
+    out.frames["own_family"] = robustness.own_family(prompts, given, j.candidates, j.params.families, seed=j.seed)
+    out.lacking["own_family"] = "no judge has a family (judges.families)"
+
+
+def _cards(j: Judges, prompts: Prompts, given: dict, out: Decided) -> None:
+    """Validity cards, and earlier ones against them."""
+    table = out.frames["filters"]
+    out.lacking["cards"] = "there is no filter"
+    out.lacking |= {"card_checks": "no earlier card is named (judges.cards)",
+                    "same_judge": "no earlier choices are named (judges.earlier)"}  # fmt: skip
+    cards = card_table(prompts, given, table, j.params.identity) if len(table) else table
+    same = compared(prompts, given, j.earlier, seed=j.seed) if j.earlier is not None else {}
+    out.frames |= {"cards": cards, "same_judge": same_table(same)}
+    out.frames["card_checks"] = card_checks(j.params.cards, cards, same)
 
 
 def _several(choices: Choices) -> bool:

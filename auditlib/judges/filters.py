@@ -17,6 +17,9 @@ from auditlib.stats.paired import bootstrap, cluster_totals
 
 NAN = float("nan")
 _TIE = 1e-9
+#: clusters that a mean over kept, or dropped, prompts needs for an interval
+LEAST = 5
+_KEPT, _DROPPED = ("gain_kept", "bad_kept", "interaction"), ("gain_dropped", "good_lost", "interaction")
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ def filter_table(
     Returns
     -------
     DataFrame
-        ``filter, quantity, estimate, low, high, bca_low, bca_high, n, undecided``. Quantities: ``coverage``;
+        ``filter, quantity, estimate, low, high, bca_low, bca_high, n, undecided, kept, note``. With fewer than
+        :data:`LEAST` clusters kept or dropped, what rests on them has no interval (``note``). Quantities: ``coverage``;
         ``gain_kept``, ``gain_dropped`` (value minus random on the same prompts); ``interaction`` (their difference,
         prompts resampled by clusters); ``good_lost``, the share of dropped decisions that are good; ``bad_kept``, the
         share of kept decisions that are not; and the mean rating over all prompts of the policy that takes the
@@ -133,11 +137,17 @@ def filter_table(
     for f in filters:
         k = f.keep[decided].astype(float)
         rng = seeds.generator(seed, "judges", "filter", f.name)
-        base = {"filter": f.name, "n": len(mine), "undecided": int((~decided).sum())}
+        base = {"filter": f.name, "n": len(mine), "undecided": int((~decided).sum()), "kept": int(k.sum())}
+        sides = {"kept": (len(np.unique(cluster[k > 0])), _KEPT), "dropped": (len(np.unique(cluster[k < 1])), _DROPPED)}
 
-        def add(quantity: str, columns: list, function, rng=rng, base=base) -> None:
+        def add(quantity: str, columns: list, function, rng=rng, base=base, sides=sides) -> None:
             totals = cluster_totals(np.column_stack(columns), cluster)
-            rows.append({**base, "quantity": quantity, **bootstrap(totals, function, rng=rng, draws=draws).as_row()})
+            row = bootstrap(totals, function, rng=rng, draws=draws).as_row()
+            few = [f"{n} {side}" for side, (n, names) in sides.items() if n < LEAST and quantity in names]
+            if few:
+                row |= dict.fromkeys(("low", "high", "bca_low", "bca_high"), NAN)
+            note = f"too few for an interval: {' and '.join(few)}" if few else ""
+            rows.append({**base, "quantity": quantity, **row, "note": note})
 
         split = [gain * k, k, gain * (1 - k), 1 - k]
         add("coverage", [k, np.ones(len(k))], lambda t: t[:, 0] / t[:, 1])

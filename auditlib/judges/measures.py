@@ -9,8 +9,9 @@ import pandas as pd
 
 from auditlib import frames
 from auditlib.errors import AuditError
-from auditlib.judges import decided, pairs, reliability, reliability_tests
+from auditlib.judges import decided, pairs, reliability, reliability_tests, robustness
 from auditlib.judges.calls import answer_states
+from auditlib.judges.extraction_study import extraction_frames
 from auditlib.judges.outcomes import is_perturbation, outcomes, repeated
 from auditlib.judges.people import against_people
 from auditlib.judges.study import Judges, facts_of
@@ -54,9 +55,27 @@ def measure(j: Judges) -> Result:
             "no score is of an output that people rated")  # fmt: skip
     else:
         lacking["people"] = "people's ratings are not named (judges.candidates)"
+    if j.extraction is not None:
+        for name, table in extraction_frames(j.extraction, j.seed).items():
+            add(name, lambda table=table: table, "the judge's readings are not there")
+    else:
+        lacking |= dict.fromkeys(("extraction_accuracy", "extraction_leniency", "extraction_changes"),
+                                 "people's readings of replies are not named (judges.extraction)")  # fmt: skip
+    _without_one(out, lacking)
     every = pd.concat([j.calls.coverage, frames.frame("coverage", coverage)], ignore_index=True)
     out["coverage"] = every
     return Result("judges", {k: v for k, v in out.items() if len(v)}, facts_of(j) | {"lacking": lacking})
+
+
+def _without_one(out: dict[str, pd.DataFrame], lacking: dict[str, str]) -> None:
+    """Damage and decisions with one cluster left out, as one frame."""
+    parts = [out.pop(n) for n in ("damage_without_one", "gain_without_one") if n in out]
+    for name in ("damage_without_one", "gain_without_one"):
+        lacking.pop(name, None)
+    if parts:
+        out["without_one"] = pd.concat(parts, ignore_index=True)
+    else:
+        lacking["without_one"] = "no result rests on images or prompts that could be left out"
 
 
 def _by_judge(calls: pd.DataFrame, function: Callable, seed: int) -> pd.DataFrame:
@@ -72,7 +91,9 @@ def _reliability(j: Judges, add: Callable, coverage: list, lacking: dict[str, st
     why = "no call is on a planted change (candidates gold and perturbed)"
     if not len(table):
         lacking.update(
-            dict.fromkeys(("overall", "dimensions", "outcomes", "repeats", "images", "lengths", "settings"), why)
+            dict.fromkeys(
+                ("overall", "dimensions", "outcomes", "repeats", "images", "lengths", "own_gold", "settings"), why
+            )
         )
         return
     again = repeated(j.calls.table)
@@ -94,6 +115,11 @@ def _reliability(j: Judges, add: Callable, coverage: list, lacking: dict[str, st
         ),
         "lengths of the outputs are not known",
     )
+    add("damage_without_one", lambda: robustness.damage_without_one(table), why)
+    by = j.sheet if j.sheet is not None and "author" in j.sheet else None
+    add("own_gold", lambda: pd.DataFrame() if by is None else robustness.own_gold(table, by, j.params.families,
+                                                                                  seed=seed),
+        "authors of the gold outputs (column author of the sheet) or judges.families are not known")  # fmt: skip
     add("settings", lambda: reliability_tests.setting_contrasts(table, seed=seed, draws=draws),
         "no instance was judged in two ways or by two judges")  # fmt: skip
     add("findings", lambda: missed_items(table, set(j.source.items["item"].astype(str))),
@@ -102,7 +128,8 @@ def _reliability(j: Judges, add: Callable, coverage: list, lacking: dict[str, st
 
 def _decisions(j: Judges, add: Callable, coverage: list, lacking: dict[str, str]) -> None:
     names = ("value", "contrasts", "slots", "orders", "filters", "curves", "curve_tests", "confounds", "side_effects",
-             "shared_errors", "position")  # fmt: skip
+             "shared_errors", "position", "pooled_positions", "gain_without_one", "own_family", "cards", "card_checks",
+             "same_judge")  # fmt: skip
     several = j.calls.table["paradigm"].isin(("best_of_n", "pairwise")) & ~is_perturbation(j.calls.table)
     if j.candidates is None or not several.any():
         why = "no judge chose among candidates" if not several.any() else "people's ratings are not named"

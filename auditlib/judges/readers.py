@@ -128,7 +128,7 @@ def read_candidates(path: str | Path, columns: Mapping[str, str] | None = None) 
     ----------
     columns : our name -> the file's. Needed: ``prompt``, ``candidate``, ``rating`` (mean human rating). Optional
         numbers: ``similarity``, ``side`` (a side effect, such as a stereotype rating), ``length``, ``raters``; optional
-        texts: ``group``, ``cluster``.
+        texts: ``group``, ``cluster``, ``author`` (what made the candidate).
 
     Raises
     ------
@@ -137,14 +137,14 @@ def read_candidates(path: str | Path, columns: Mapping[str, str] | None = None) 
         candidates of a prompt only.
     """
     path, table, get = _open(path, columns, ("prompt", "candidate", "rating"),
-                             ("similarity", "side", "length", "raters", "group", "cluster"))  # fmt: skip
+                             ("similarity", "side", "length", "raters", "group", "cluster", "author"))  # fmt: skip
     out = pd.DataFrame(
         {"prompt": cells.item_ids(table[get["prompt"]]), "candidate": table[get["candidate"]].str.strip()}
     )
     for name in ("rating", "similarity", "side", "length", "raters"):
         if name in get:
             out[name] = _numbers(table[get[name]], path, name, empty=name != "rating")
-    for name in ("group", "cluster"):
+    for name in ("group", "cluster", "author"):
         if name in get:
             out[name] = table[get[name]].str.strip()
     twice = out.duplicated(["prompt", "candidate"])

@@ -22,7 +22,7 @@ def read_sheet(path: str | Path) -> pd.DataFrame:
     """A validation sheet: ``instance, dimension, effect, severity, longer, valid``.
 
     ``valid`` is True, False, or missing where nobody checked; ``longer`` comes from the texts where the sheet has them
-    and no such column.
+    and no such column; ``author`` is there where the sheet names who made the gold output.
 
     Raises
     ------
@@ -48,6 +48,8 @@ def read_sheet(path: str | Path) -> pd.DataFrame:
                              file=path, row=at + 2, mend=mend)  # fmt: skip
     out["valid"] = said.map(VALID).astype("boolean")
     out["severity"] = pd.to_numeric(table["severity"], errors="coerce") if "severity" in table else float("nan")
+    if "author" in table:
+        out["author"] = table["author"].str.strip()
     if "longer" in table:
         out["longer"] = pd.to_numeric(table["longer"], errors="coerce")
     elif "gold" in table and "perturbed" in table:

@@ -13,7 +13,7 @@ from auditlib.errors import AuditError
 from auditlib.judges.calls import Calls, calls_frame
 from auditlib.judges.readers import read_candidates, read_choices, read_pairs, read_ratings, read_scores
 from auditlib.judges.sheet import checked, read_sheet
-from auditlib.params.judges import JudgeFiles, JudgesParams, PairFiles, ScoreFiles
+from auditlib.params.judges import ExtractionParams, JudgeFiles, JudgesParams, PairFiles, ScoreFiles
 from auditlib.pool import Pool
 
 
@@ -24,7 +24,9 @@ class Judges:
     Attributes
     ----------
     source : the pool as read. calls : of all files. candidates : what people say of the outputs; None where unknown.
-    ratings : single people's. sheet : of planted changes.
+    ratings : single people's. sheet : of planted changes. extraction : readings of the extraction judge beside
+    people's, see :func:`~auditlib.judges.extraction_judge.joined_readings`.
+    earlier : choices on which earlier validity cards rest.
     """
 
     source: Pool
@@ -33,6 +35,8 @@ class Judges:
     candidates: pd.DataFrame | None = None
     ratings: pd.DataFrame | None = None
     sheet: pd.DataFrame | None = None
+    extraction: pd.DataFrame | None = None
+    earlier: pd.DataFrame | None = None
 
     @property
     def seed(self) -> int:
@@ -68,7 +72,9 @@ def read(pool: Pool, outputs: str | Path) -> Judges:
     calls = _joined([_of_items(part, pool) for part in parts])
     candidates = read_candidates(params.candidates, params.candidate_columns) if params.candidates else None
     ratings = read_ratings(params.ratings, params.rating_columns) if params.ratings else None
-    here = Judges(pool, params, calls, candidates, ratings)
+    old = [read_choices(f, params.earlier.columns, judge=params.earlier.judge).table
+           for f in (params.earlier.files if params.earlier else ())]  # fmt: skip
+    here = Judges(pool, params, calls, candidates, ratings, earlier=pd.concat(old) if old else None)
     if params.perturbations is None:
         return here
     sheet = read_sheet(params.perturbations)
@@ -79,7 +85,7 @@ def read(pool: Pool, outputs: str | Path) -> Judges:
 
 def _synthetic(pool: Pool, outputs: str | Path) -> JudgesParams:
     """The block with the files of the invented judges."""
-    from auditlib.synth.judge_files import judge_files
+    from auditlib.synth.judge_files import FAMILIES, judge_files
 
     items = pool.params.data.embedded if pool.params else None
     made = judge_files(outputs, pool.items["item"].astype(str).tolist()[:100] if items else ["item"])
@@ -88,6 +94,7 @@ def _synthetic(pool: Pool, outputs: str | Path) -> JudgesParams:
         "pairs": PairFiles(files=[made["pairs"]]),
         "choices": JudgeFiles(files=[made["choices"]]),
         "candidates": made["candidates"], "ratings": made["ratings"], "perturbations": made["perturbations"],
+        "families": FAMILIES, "extraction": ExtractionParams(truth=made["readings"]),
     })  # fmt: skip
 
 

@@ -7,8 +7,10 @@ import re
 from auditlib import escape
 
 #: signs of our own sentences and captions, beyond those that :mod:`auditlib.escape` knows
-_MATHS = {"×": r"\times", "→": r"\rightarrow", "≠": r"\neq", "≈": r"\approx", "⟨": r"\langle",
-          "⟩": r"\rangle", "−": "-", "²": "^2", "≥": r"\geq", "≤": r"\leq", "κ": r"\kappa", "α": r"\alpha", "ρ": r"\rho"}  # fmt: skip
+_MATHS = {
+    "×": r"\times", "→": r"\rightarrow", "≠": r"\neq", "≈": r"\approx", "⟨": r"\langle", "⟩": r"\rangle", "−": "-",
+    "²": "^2", "≥": r"\geq", "≤": r"\leq", "κ": r"\kappa", "α": r"\alpha", "ρ": r"\rho",
+}  # fmt: skip
 _SIGNS = {c: rf"\ensuremath{{{m}}}" for c, m in _MATHS.items()} | {
     "’": "'", "‘": "{`}", "“": "{``}", "”": "{''}", "…": r"\ldots{}", "·": r"\textperiodcentered{}", "—": "---",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 
 class Strict(BaseModel):
@@ -29,8 +29,25 @@ Address = Annotated[str, AfterValidator(_address)]
 
 
 class ServedModel(Strict):
-    """A model to be asked: its name in the pool, and what the server calls it where that differs."""
+    """A model to be asked: its name in the pool, and what the server calls it where that differs.
+
+    ``base_urls`` are several endpoints that serve it and share its questions.
+    """
 
     name: str
     served_as: str | None = None
     base_url: Address | None = None
+    base_urls: list[Address] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ServedModel:
+        one_address(self.base_url, self.base_urls)
+        return self
+
+
+def one_address(base_url: str | None, base_urls: list[str]) -> None:
+    """Raise a ValueError where both are given, or an address comes twice."""
+    if base_url and base_urls:
+        raise ValueError("base_url and base_urls are both given: leave one out")
+    if twice := sorted({u for u in base_urls if base_urls.count(u) > 1}):
+        raise ValueError(f"base_urls lists {twice[0]!r} twice")

@@ -65,7 +65,7 @@ class PriorParams(Strict):
 
 
 class FitParams(Strict):
-    """Strengths of the response model; see :class:`auditlib.dependence.objective.Settings`."""
+    """Strengths of the response model; see :class:`auditlib.dependence.problem.Settings`."""
 
     align: float = Field(3.0, ge=0)
     residual: Positive = 0.3

@@ -81,7 +81,7 @@ def read_runs(
             return read_runs(data.model_copy(update=files), benchmark=benchmark, judge=judge, exclude_models=exclude)
         data = data.model_copy(update={"embedded": None, "folder": folder, "toolkit": "vlmevalkit"})
     if data.folder is not None:
-        return _with_items(_read_folder(data, benchmark, judge, exclude, cache), data)
+        return runs_with_items(_read_folder(data, benchmark, judge, exclude, cache), data)
     if data.matrix is not None:
         from auditlib.readers.matrix import read_matrix
 
@@ -159,7 +159,7 @@ def _with_dataset(runs: Runs, path: Path | None) -> Runs:
     return replace(runs, dataset=read_dataset(path), inputs=(*runs.inputs, path))
 
 
-def _with_items(runs: Runs, data: DataParams) -> Runs:
+def runs_with_items(runs: Runs, data: DataParams) -> Runs:
     """Runs with the facts of an items file: where it has a value, it stands for every run's own."""
     if data.items is None:
         return runs

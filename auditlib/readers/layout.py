@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from auditlib.errors import AuditError
 from auditlib.readers.runfile import RUNS, RunFile, split_blind, stated_condition
@@ -34,6 +35,7 @@ def scan(
     *,
     condition: str | None = None,
     conditions: Mapping[str, str] | None = None,
+    scans: dict[str, Any] | None = None,
 ) -> list[RunFile]:
     """List the run files of a results folder, each real file once, sorted by path.
 
@@ -44,6 +46,7 @@ def scan(
         can only be told apart when it is given.
     condition : overrides the condition of every file (a sibling folder of blind runs).
     conditions : pattern of a path below ``folder`` -> condition (or ``skip``); stands above everything else.
+    scans : memory shared by calls for one benchmark after the other: a tree is looked through once.
 
     Raises
     ------
@@ -57,6 +60,13 @@ def scan(
             mend="name the folder that holds one folder per model",
         )
     conditions = conditions or {}
+    if scans is not None and benchmark is not None and not any(_without_folder(p, benchmark) for p in _files(folder)):
+        key = json.dumps([str(folder), condition, dict(conditions)])
+        if key not in scans:
+            scans[key] = scan(folder, condition=condition, conditions=conditions)
+        # a benchmark whose name is known without being asked for owns the same files when it is
+        if any(f.benchmark == benchmark and f.rest == benchmark for f in scans[key]):
+            return scans[key]
     folders = _model_folders(folder)
     siblings = [name for _, name in folders]
     found: list[RunFile] = []

@@ -66,6 +66,8 @@ def read_vlmevalkit(
     blind_benchmark: str | None = None,
     where: Mapping[str, str] | None = None,
     cache: ParsedCache | None = None,
+    found: Sequence[RunFile] | None = None,
+    known: dict[str, tuple[pd.DataFrame, pd.DataFrame]] | None = None,
 ) -> frames.Runs:
     """Read the runs of one benchmark from a results folder.
 
@@ -85,6 +87,8 @@ def read_vlmevalkit(
     blind_benchmark : name of the benchmark in the runs without image, where it differs.
     where : column -> value; other rows are left out and counted.
     cache : runs parsed before, by the content of their files; what is read anew is kept there.
+    found : the benchmark's files, where a scan has found them before; what else lies in the folder is then not said.
+    known : memory of the last file's item facts, shared by calls: files with equal columns are not worked out anew.
 
     Returns
     -------
@@ -107,12 +111,15 @@ def read_vlmevalkit(
     """
     folder, excluded, keep = Path(folder), set(exclude), _Filter(where or {})
     beside = Path(blind_folder) if blind_folder else None
-    found, coverage = files_of(folder, benchmark, beside, conditions or {}, blind_benchmark)
+    coverage: list[dict[str, Any]] = []
+    if found is None:
+        found, coverage = files_of(folder, benchmark, beside, conditions or {}, blind_benchmark)
     chosen, rows = choose_judge(found, judge, folder, benchmark)
     coverage += rows
     runs: list[Run] = []
     heard: dict[str, tuple[str, pd.Series]] = {}
-    known: dict[str, pd.DataFrame] = {}
+    shared: dict[str, pd.DataFrame] = {}
+    known = {} if known is None else known
     for (model, condition), group in _groups(found).items():
         note = partial(coverage_row, model=model, condition=condition)
         if model in excluded or (models is not None and model not in models):
@@ -123,13 +130,13 @@ def read_vlmevalkit(
         other, replies = heard.get(model, ("", None))
         stated = {"benchmark": benchmark, "name": name, "judge": chosen, "where": dict(keep.where)}
         key = run_key(group, folder, other, stated) if cache else ""
-        run = load_run(cache, key, group, known) if cache else None
+        run = load_run(cache, key, group, shared) if cache else None
         if run is None:
             own = _Filter(keep.where)
             choice = choose(group, name if any(f.rest == name for f in group) else benchmark, chosen, folder, own)
             if choice is None:
                 continue
-            run = _read_run(choice, note, benchmark, chosen, folder, replies, own)
+            run = _read_run(choice, note, benchmark, chosen, folder, replies, own, known)
             if cache:
                 keep_run(cache, key, group, run)
         coverage += run.coverage
@@ -176,6 +183,7 @@ def _read_run(
     folder: Path,
     other: pd.Series | None,
     keep: _Filter,
+    known: dict[str, tuple[pd.DataFrame, pd.DataFrame]],
 ) -> Run:
     """One model and condition: predictions (or, where only these are left, the verdict file's copy of them)."""
     source, table = choice.source, choice.table
@@ -185,7 +193,7 @@ def _read_run(
     run = label(source.path, folder)
     note = partial(note, run=run)
     coverage = list(choice.coverage)
-    items = items_frame(table, source.path).assign(prediction=table["prediction"], written=written_keys(table))
+    items = _facts(table, source.path, known).assign(prediction=table["prediction"], written=written_keys(table))
     items, copies = without_copies(items, source.path, extra=("prediction",))
     for copy in copies.itertuples():
         coverage.append(note("duplicate", n=1, item=copy.item, reason=f"row {copy.row} repeats an earlier one"))
@@ -209,6 +217,14 @@ def _read_run(
         coverage.append(note("not run", n=len(items), reason=f"no verdicts of judge {judge!r}"))
     items = items.drop(columns=["prediction", "written"]).assign(run=run).reset_index(drop=True)
     return Run(items, responses, verdicts, inputs, choice.status.facts, coverage, tuple(sorted(keep.left_out)))
+
+
+def _facts(table: pd.DataFrame, path: Path, known: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> pd.DataFrame:
+    """Item facts of a table: those of the last one where all columns but the replies are equal."""
+    stated = table.drop(columns="prediction")
+    if "last" not in known or not stated.equals(known["last"][0]):
+        known["last"] = stated, items_frame(table, path)
+    return known["last"][1]
 
 
 def _responses(items: pd.DataFrame, run: str, source: RunFile) -> pd.DataFrame:
@@ -253,13 +269,17 @@ def _damage(items: pd.DataFrame, responses: pd.DataFrame, path: Path, note: part
 def _dataset(
     folder: Path, benchmark: str, path: Path | None, left_out: set[str]
 ) -> tuple[pd.DataFrame | None, list[Path]]:
+    path = path or dataset_beside(folder, benchmark)
     if path is None:
-        names = (f"{benchmark}.tsv", f"{benchmark}_local.tsv")
-        path = next((p for n in names if (p := folder / n).is_file()), None)
-        if path is None:
-            return None, []
+        return None, []
     table = read_dataset(path)
     return table[~table["item"].isin(left_out)].reset_index(drop=True) if left_out else table, [path]
+
+
+def dataset_beside(folder: Path, benchmark: str) -> Path | None:
+    """The dataset's own table where it lies in the results folder."""
+    names = (f"{benchmark}.tsv", f"{benchmark}_local.tsv")
+    return next((p for n in names if (p := folder / n).is_file()), None)
 
 
 def _nothing(folder: Path, benchmark: str, found: list[RunFile], excluded: set[str]) -> AuditError:

@@ -24,10 +24,14 @@ _NOT_READ = {
 
 
 def files_of(
-    folder: Path, benchmark: str, blind_folder: Path | None, conditions: Mapping[str, str], blind_benchmark: str | None
+    folder: Path, benchmark: str, blind_folder: Path | None, conditions: Mapping[str, str], blind_benchmark: str | None,
+    *, scans: dict[str, Any] | None = None,
 ) -> tuple[list[RunFile], list[dict[str, Any]]]:
-    """Files of the benchmark, blind runs of another folder included, and what is left out of them."""
-    scanned = layout.scan(folder, benchmark, conditions=conditions)
+    """Files of the benchmark, blind runs of another folder included, and what is left out of them.
+
+    ``scans`` remembers what lies in a folder, for calls that ask for one benchmark after the other.
+    """
+    scanned = layout.scan(folder, benchmark, conditions=conditions, scans=scans)
     found = _of(scanned, benchmark)
     coverage: list[dict[str, Any]] = []
     if blind_benchmark and blind_benchmark != benchmark:

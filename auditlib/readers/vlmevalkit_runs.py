@@ -21,6 +21,8 @@ from auditlib.readers.vlmevalkit_status import Status, read_status
 
 #: fewer equal replies than this prove nothing
 _ENOUGH = 20
+#: how the warning of :func:`same_replies` begins
+SAME = "all replies are those of "
 
 
 @dataclass(frozen=True)
@@ -83,28 +85,33 @@ def choose(
 
 def same_replies(responses: Iterable[pd.DataFrame]) -> list[dict[str, Any]]:
     """Warnings on runs that hold the same replies word for word: one of them asked nothing, or a file was copied."""
-    seen: dict[str, pd.DataFrame] = {}
-    rows = []
-    for run in responses:
-        if len(run) < _ENOUGH or run["prediction"].nunique() < 2:
-            continue
+    return same_digests(run_digest(run) for run in responses)
+
+
+def run_digest(run: pd.DataFrame) -> dict[str, Any]:
+    """Label, model, condition and number of replies of a run, and a hash of these; "" where they prove nothing."""
+    digest = ""
+    if len(run) >= _ENOUGH and run["prediction"].nunique() > 1:
         ordered = run.sort_values("item")
         text = "\x00".join([*ordered["item"].tolist(), *ordered["prediction"].tolist()])
         digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-        first = seen.setdefault(digest, run)
-        if first is not run:
-            of, this = first.iloc[0], run.iloc[0]
-            reason = f"all replies are those of {of['run']}: one of the two runs asked nothing, or is a copied file"
-            rows.append(
-                coverage_row(
-                    "warning",
-                    n=len(run),
-                    run=this["run"],
-                    model=this["model"],
-                    condition=this["condition"],
-                    reason=reason,
-                )
-            )
+    first = run.iloc[0]
+    return {"run": first["run"], "model": first["model"], "condition": first["condition"], "n": len(run),
+            "digest": digest}  # fmt: skip
+
+
+def same_digests(digests: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """:func:`same_replies` of runs whose replies are known by :func:`run_digest` only."""
+    seen: dict[str, str] = {}
+    rows = []
+    for d in digests:
+        if not d["digest"]:
+            continue
+        first = seen.setdefault(d["digest"], d["run"])
+        if first != d["run"]:
+            reason = f"{SAME}{first}: one of the two runs asked nothing, or is a copied file"
+            facts = {k: d[k] for k in ("n", "run", "model", "condition")}
+            rows.append(coverage_row("warning", reason=reason, **facts))
     return rows
 
 

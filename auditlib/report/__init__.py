@@ -1,4 +1,4 @@
-"""The report of a pool: ``report.html`` and ``report.pdf`` from one content, in two settings, the card, and the items."""
+"""The report of a pool: ``report.html`` and ``report.pdf`` from one content, and beside them the card and the items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def write_report(paths: RunPaths) -> list[Path]:
     Returns
     -------
     list of Path
-        The report in both formats, the card in its three, and the page of items. The same bytes for the same audit, figures and manifest.
+        The report in both formats, the card in its three, and the page of items. The same bytes for the same audit,
+        figures and manifest.
 
     Raises
     ------

@@ -70,7 +70,8 @@ def card(label: str, value: str, *sub: str) -> dict[str, str]:
 
 
 def table(name: str, title: str, head: Sequence[str], left: Sequence[bool], rows: Sequence[Sequence[str]], *,
-          note: str = "", more: str = "", widths: Sequence[float] = (), items: Sequence[str] = ()) -> Block:  # fmt: skip
+          note: str = "", more: str = "", widths: Sequence[float] = (),
+          items: Sequence[str] = ()) -> Block:  # fmt: skip
     """A table.
 
     Parameters
@@ -82,7 +83,8 @@ def table(name: str, title: str, head: Sequence[str], left: Sequence[bool], rows
     items : ids of the items that the rows are about, where their first column names one.
     """
     return {"kind": "table", "name": name, "title": title, "head": list(head), "left": list(left),
-            "rows": [list(r) for r in rows], "note": note, "more": more, "widths": list(widths), "items": list(items)}  # fmt: skip
+            "rows": [list(r) for r in rows], "note": note, "more": more, "widths": list(widths),
+            "items": list(items)}  # fmt: skip
 
 
 def figures(rows: Sequence[dict[str, Any]]) -> Block | None:

@@ -14,8 +14,8 @@ from auditlib.summary import headline_row
 
 def recommendations(audit: Any, src: Sources, made: dict[str, Any]) -> list[list[Run]]:
     """Lines of runs, the most important first."""
-    lines = [_excess(audit, src, made), _candidates(audit, src, made), _keys(audit, made), _judge(audit, made),
-             _where(made), _design(made)]  # fmt: skip
+    lines = [_excess(audit, src, made), _candidates(audit, src, made), _keys(audit, src, made),
+             _judge(audit, src, made), _where(made), _design(made)]  # fmt: skip
     return [line for line in lines if line]
 
 
@@ -25,7 +25,7 @@ def _excess(audit: Any, src: Sources, made: dict[str, Any]) -> list[Run]:
         return [b("Make a run without the image. "), "Until then nothing can be said of the gain from it; the report "
                 "holds the command and a forecast of the cost."]  # fmt: skip
     if not claim.made:
-        return [b("Quote no excess over chance: "), reasons(claim.missing), "."]
+        return [b("Quote no excess over chance: "), *reasons(claim.missing, src), "."]
     words = f"zero gain, null {'within categories' if r['null_kind'] == 'within' else 'pooled'}"
     at = src.headline(words, r)
     return [b("Quote the excess, not the share: "), to(points(r["excess"]), at), " ",
@@ -38,7 +38,7 @@ def _candidates(audit: Any, src: Sources, made: dict[str, Any]) -> list[Run]:
     if u is None:
         return []
     if not claim.made:
-        return [b("Quote no share of label conflicts: "), reasons(claim.missing), "."]
+        return [b("Quote no share of label conflicts: "), *reasons(claim.missing, src), "."]
     n = round(u["estimate"] * u["n"])
     if not n:
         return [b("No key has all votes against it. "), "That is no proof that all keys are right."]
@@ -46,20 +46,20 @@ def _candidates(audit: Any, src: Sources, made: dict[str, Any]) -> list[Run]:
             "first in ", to("flagged.md", "flagged.md"), ", with the image before you."]  # fmt: skip
 
 
-def _keys(audit: Any, made: dict[str, Any]) -> list[Run]:
+def _keys(audit: Any, src: Sources, made: dict[str, Any]) -> list[Run]:
     found = audit.study("calibration")
     if found is not None and "first" in found.frames:
         return []
-    return [b("State no share of wrong keys: "), reasons(made["share of wrong keys"].missing), "."]
+    return [b("State no share of wrong keys: "), *reasons(made["share of wrong keys"].missing, src), "."]
 
 
-def _judge(audit: Any, made: dict[str, Any]) -> list[Run]:
+def _judge(audit: Any, src: Sources, made: dict[str, Any]) -> list[Run]:
     claim = made["conclusions without the judge"]
     if claim.made:
         return [b("Either scoring can be quoted: "), "judge and parser are equivalent on share and excess."]
     if audit.arm != "judged":
         return []
-    return [b("Name the judge with every number: "), reasons(claim.missing), "."]
+    return [b("Name the judge with every number: "), *reasons(claim.missing, src), "."]
 
 
 def _where(made: dict[str, Any]) -> list[Run]:

@@ -22,8 +22,8 @@ from auditlib.report.opening import ORIGIN
 from auditlib.report.reproduce import read_manifest
 from auditlib.summary import headline_row
 
-#: names of models that the card lists, and letters of one
-MODELS, LETTERS = 8, 30
+#: letters of the list of models, and of one name
+LINE, LETTERS = 110, 40
 #: digits of a hash
 SHORT = 12
 _TYPES = {"choice": "multiple choice", "mcq": "multiple choice", "yesno": "yes/no", "open": "open answers"}
@@ -79,14 +79,15 @@ def _about(audit: Any, src: Sources) -> list[tuple[str, list[Run]]]:
     strata = [" in ", to(count(s["strata"]), STEPS), " official categories"] if s["strata"] > 1 else [
         ", no official categories"]  # fmt: skip
     names = [flags.shortened(m, LETTERS) for m in lookup.model_names(audit)]
-    shown = ", ".join(names[:MODELS]) + (", …" if len(names) > MODELS else "")
+    most = next((i for i in range(len(names)) if len(", ".join(names[: i + 1])) > LINE), len(names))
+    shown = ", ".join(names[:most]) + (", …" if len(names) > most else "")
     blind = to(count(s["blind_runs"]), STEPS) if audit.has_blind else "none"
     return [
         ("Items", [to(count(s["items"]), STEPS), *strata]),
         ("Answers", _answers(audit.items)),
         ("Models", [to(count(s["models"]), STEPS), ": ", shown]),
-        ("Runs", [to(count(s["full_runs"]), STEPS), " with the image, ", blind, " without; scored by ",
-                  _scored(audit)]),
+        ("Runs", [to(count(s["full_runs"]), STEPS), " with the image, ", blind, " without"]),
+        ("Scoring", [_scored(audit)]),
     ]  # fmt: skip
 
 
@@ -202,11 +203,17 @@ def _reading(audit: Any, src: Sources, made: dict[str, Any]) -> list[list[Run]]:
     """What these runs allow to say about the benchmark's use of images."""
     r, claim = headline_row(audit), made["excess over chance"]
     if r is None:
-        return [["Whether items need their image cannot be said: ", reasons(made["zero gain"].missing), "."]]
+        return [["Whether items need their image cannot be said: ", *reasons(made["zero gain"].missing, src), "."]]
     if note := outside(audit):
         at = src.headline(_zero(audit, r), r)
-        said: list[Run] = [b("No headline. "), reasons([note]), ". As a description of these runs only: zero gain ",
-                           to(percent(r["estimate"]), at), ", chance alone ", to(percent(r["null"]), at)]  # fmt: skip
+        said: list[Run] = [
+            b("No headline. "),
+            *reasons([note], src),
+            ". As a description of these runs only: zero gain ",
+            to(percent(r["estimate"]), at),
+            ", chance alone ",
+            to(percent(r["null"]), at),
+        ]
         if runs := blind_accuracy(audit, src):
             said += ["; accuracy without the image ", runs[0], *([" to ", runs[1]] if runs[1] else [])]
             said += [", a guess ", to(percent(runs[2]), ITEMS)] if not np.isnan(runs[2]) else []
@@ -215,7 +222,7 @@ def _reading(audit: Any, src: Sources, made: dict[str, Any]) -> list[list[Run]]:
         words = ("More items gain nothing from the image than chance explains, ", _WITHIN[r["null_kind"]],
                  "; the sign holds with any one model left out.")  # fmt: skip
         return [[b("".join(words))]]
-    return [["Not claimed that items gain nothing from the image beyond chance: ", reasons(claim.missing), "."]]
+    return [["Not claimed that items gain nothing from the image beyond chance: ", *reasons(claim.missing, src), "."]]
 
 
 def _footer(manifest: dict[str, Any], paths: RunPaths) -> list[Run]:

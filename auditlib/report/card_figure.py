@@ -51,9 +51,10 @@ def figure(audit: Any) -> dict[str, str] | None:
     frame = prepare(audit)
     if not len(frame):
         return None
+    too = ", or the zero-gain share with its 95% interval" if frame["row"].eq("zero gain").any() else ""
+    chance = "; an upright line is what chance alone gives" if frame["kind"].eq("chance").any() else ""
     return {"svg": draw(frame), "alt": words(frame),
-            "caption": "Share of items. A dot is a model’s accuracy, or the zero-gain share with its 95% interval; "
-                       "an upright line is what chance alone gives."}  # fmt: skip
+            "caption": f"Share of items. A dot is a model’s accuracy{too}{chance}."}  # fmt: skip
 
 
 def words(frame: pd.DataFrame) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 from auditlib import lookup
 from auditlib.figures.pipeline import plural
 from auditlib.integrity.checks import gate_table
-from auditlib.lookup import one, value
-from auditlib.numerals import NONE, count, interval, number, p_value, percent, points, pp
+from auditlib.lookup import one
+from auditlib.numerals import NONE, count, interval, number, p_value, percent, points
 from auditlib.report import flags
 from auditlib.report.blocks import Run, b
 from auditlib.report.card_sources import GATE, Sources, ends_of, extremes, to
@@ -27,12 +27,12 @@ def keys(audit: Any, src: Sources, made: dict[str, Any]) -> Part:
     s, lines = audit.statistics, []
     u = one(s, "unanimous_share", models="all", stratum="all", level="")
     if u is None:
-        lines.append([f"Votes against the key: {reasons(made['label conflicts'].missing)}."])
+        lines.append(["Votes against the key: ", *reasons(made["label conflicts"].missing, src), "."])
     else:
         at = src.headline("consensus against the key: unanimous", u)
         n = u["estimate"] * u["n"]
         quantity = "consensus against the key: unanimous"
-        line: list[Run] = [b("Unanimous against the key: "), to(count(n), src.row(u)), " items, ",
+        line: list[Run] = [b("Unanimous against the key: "), to(count(n), src.row(u)), f" item{'s' * (round(n) != 1)}, ",
                            to(percent(u["estimate"]), at), " ", to(interval(u["low"], u["high"]), at)]  # fmt: skip
         line += range_of(src, extremes(s, "unanimous_share", level=""), percent, quantity)
         lines.append([*line, ". Candidates, not errors."])
@@ -41,10 +41,11 @@ def keys(audit: Any, src: Sources, made: dict[str, Any]) -> Part:
             lines[-1] += [" Any tier of conflict: ", to(percent(any_tier["estimate"]),
                                                        src.headline("any consensus tier", any_tier)), "."]  # fmt: skip
     lines.append(reviewed(audit, src) or ["Share of wrong keys: not known, ",
-                                          reasons(made["share of wrong keys"].missing), "."])  # fmt: skip
+                                          *reasons(made["share of wrong keys"].missing, src), "."])  # fmt: skip
     c = one(s, "attainable_ceiling", stratum="all", level="")
     if c is not None:
-        lines.append([b("Attainable ceiling: "), to(percent(c["estimate"], 2), src.row(c)),
+        shown = percent(c["estimate"], 2 if c["estimate"] < 1 else 0)
+        lines.append([b("Attainable ceiling: "), to(shown, src.row(c)),
                       "" if c["estimate"] < 1 else ", every key can be met", "."])  # fmt: skip
     return Part("Keys", lines)
 
@@ -62,8 +63,11 @@ def reviewed(audit: Any, src: Sources) -> list[Run]:
     if "bounds" in found.frames and len(found.frames["bounds"]):
         table = found.frames["bounds"]
         r, at = table.iloc[0], src.study("calibration", "bounds", 0)
-        return [b("Not reviewed. "), "Of the first ", to(count(r["r"]), at), " suspects, ", to(str(r["words"]), at),
-                "."]  # fmt: skip
+        if str(r["words"]) == "none":
+            return [b("Not reviewed. "), "Votes set no bound on the share of wrong keys, not even among the first ",
+                    to(count(r["r"]), at), " suspects."]  # fmt: skip
+        return [b("Not reviewed. "), "Share of wrong keys among the first ", to(count(r["r"]), at), " suspects: ",
+                to(str(r["words"]), at), "."]  # fmt: skip
     return []
 
 
@@ -100,7 +104,7 @@ def where(audit: Any, src: Sources, made: dict[str, Any]) -> Part:
         more = ", and others" if len(t) > MOST else ""
         lines.append([b("More zero gain than chance: "), *listed(parts), more, "."])
     else:
-        lines.append(["No category is named for zero gain: ", reasons(claim.missing), "."])
+        lines.append(["No category is named for zero gain: ", *reasons(claim.missing, src), "."])
     claim = made["where label conflicts are"]
     if claim.made:
         t = lookup.unique_p(lookup.rows(audit.statistics, "unanimous_share", models="all", level=""), "stratum")
@@ -111,7 +115,7 @@ def where(audit: Any, src: Sources, made: dict[str, Any]) -> Part:
             parts.append([flags.shortened(r["stratum"], 40), " (", to(percent(r["estimate"]), at), ")"])
         lines.append([b("More label conflicts: "), *listed(parts), ", and others" if len(names) > MOST else "", "."])
     else:
-        lines.append(["None is named for label conflicts: ", reasons(claim.missing), "."])
+        lines.append(["None is named for label conflicts: ", *reasons(claim.missing, src), "."])
     return Part("Categories that stand out", lines)
 
 
@@ -156,9 +160,9 @@ def scoring(audit: Any, src: Sources, made: dict[str, Any]) -> Part:
     """Judge against parser."""
     s, claim = audit.statistics, made["conclusions without the judge"]
     changed, lines = one(s, "category_changed"), []
+    why = reasons(claim.missing, src)
     lines.append([b("Conclusions do not hang on the judge: "), "share and excess are equivalent in both arms."]
-                 if claim.made else ["Not claimed that conclusions stand without the judge: ", reasons(claim.missing),
-                                     "."])  # fmt: skip
+                 if claim.made else ["Not claimed that conclusions stand without the judge: ", *why, "."])  # fmt: skip
     if changed is not None:
         lines.append([to(percent(changed["estimate"]), src.row(changed)), " of the items change category with the "
                       "arm."])  # fmt: skip
@@ -196,8 +200,3 @@ def limits(audit: Any, src: Sources) -> Part:
         [b("Mechanism. "), "Ties beyond chance do not tell language priors from contamination."],
     ]  # fmt: skip
     return Part("Limits", lines)
-
-
-def gain_excess_text(r: Any) -> str:
-    """The interval of an excess in points."""
-    return interval(value(r, "excess_low"), value(r, "excess_high"), pp)

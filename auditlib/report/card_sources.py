@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from auditlib import lookup
 from auditlib.lookup import Lacking
-from auditlib.numerals import NONE
+from auditlib.numerals import NONE, p_value, points, pp
 from auditlib.paths import RunPaths
 from auditlib.report.blocks import Run
 
@@ -68,6 +69,27 @@ class Sources:
     def headline(self, quantity: str, row: pd.Series | None) -> str:
         """Of a headline quantity: its row of the table, else of the statistics file."""
         return self.table("headline", quantity=quantity, arm=lookup.text(row, "arm")) or self.row(row)
+
+    @cached_property
+    def printed(self) -> dict[str, str]:
+        """Address by printed number, for the numbers that a reason against a claim can name."""
+        s, out = self.audit.statistics, {}
+        for arm in lookup.arms(self.audit):
+            for kind in ("within", "pooled"):
+                keys = {"arm": arm, "policy": "wrong", "null_kind": kind}
+                quantity = f"zero gain, null {'within categories' if kind == 'within' else 'pooled'}"
+                whole = lookup.one(s, "zero_gain_share", models="all", stratum="all", **keys)
+                at = self.headline(quantity, whole)
+                least = extremes(s, "zero_gain_share", "excess", **keys)
+                worst = extremes(s, "zero_gain_share", "p", **keys)
+                texts = [] if whole is None else [p_value(whole["p"]), points(whole["excess"]),
+                                                  pp(whole["excess_low"]), pp(whole["excess_high"])]  # fmt: skip
+                here = dict.fromkeys(texts, at)
+                here |= {points(least[0]["excess"]): at} if least else {}
+                here |= {p_value(worst[1]["p"]): self.row(worst[1])} if worst else {}
+                out = here | out
+        notes = self.audit.detectors.get("note", pd.Series(dtype=str)).dropna().astype(str)
+        return {m: "detectors.csv" for note in notes for m in re.findall(r"\d[\d,]*", note)} | out
 
     def study(self, name: str, frame: str, at: int) -> str:
         """Of a row, counted from 0, of a frame that a study left."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -43,10 +42,10 @@ def range_of(src: Sources, ends: tuple[pd.Series, pd.Series] | None, show: Calla
     return [words, to(low, at[0]), *([" to ", to(high, at[1])] if high != low else [])]
 
 
-def reasons(missing: Iterable[str], most: int = 2) -> str:
-    """Why something is not claimed, without the numbers in brackets (they stand in the report)."""
+def reasons(missing: Iterable[str], src: Sources, most: int = 2) -> list[Run]:
+    """Why something is not claimed, without what stands in round brackets (the report has it); numbers with sources."""
     short = [re.sub(r" ?\([^()]*\)", "", m).strip() for m in list(missing)[:most]]
-    return "; ".join(flags.shortened(m, 150) for m in short)
+    return linked("; ".join(flags.shortened(m, 150) for m in short), src.printed)
 
 
 def linked(text: str, known: dict[str, str]) -> list[Run]:
@@ -58,10 +57,3 @@ def linked(text: str, known: dict[str, str]) -> list[Run]:
             out += [text[at : m.start()], to(m.group(), address)]
             at = m.end()
     return [r for r in [*out, text[at:]] if r]
-
-
-def numbers(row: pd.Series | None, address: str, shows: dict[str, Callable[[Any], str]]) -> dict[str, str]:
-    """Printed number -> address, for some columns of a row; ``shows`` maps a column to how it is printed."""
-    if row is None:
-        return {}
-    return {show(row[c]): address for c, show in shows.items() if c in row and pd.notna(row[c])}

@@ -85,7 +85,7 @@ def _entry(
 ) -> list[str]:
     md = escape.markdown
     where = f" · {md(row['stratum'])}" if row["stratum"] else ""
-    lines = [f"#### Item [{md(row['item'])}]({address(row['item'])}){where}", ""]
+    lines = [f"#### Item {md(row['item'])}{where} · [see it]({address(row['item'])})", ""]
     lines += [f"- {md(m, start=True)}" for m in dict.fromkeys(evidence["message"])]
     question = item.get("question")
     if isinstance(question, str) and question:

@@ -20,8 +20,9 @@ _TAGS = {"b": "strong", "em": "em", "code": "code"}
 def write_html(said: dict[str, Any], paths: RunPaths) -> Path:
     """Set a report's content as HTML."""
     contents = "\n".join(f'<li><a href="#{s["id"]}">{escape.html(s["title"])}</a></li>' for s in said["sections"])
-    beside = (("report.pdf", "PDF"), ("card.html", "card on one page"), ("items.html", "items"), ("flagged.md", "flagged items"),
-              ("figures/index.html", "figures"), ("tables", "tables"), ("../index.html", "all pools"))  # fmt: skip
+    beside = (("report.pdf", "PDF"), ("card.html", "card on one page"), ("items.html", "items"),
+              ("flagged.md", "flagged items"), ("figures/index.html", "figures"), ("tables", "tables"),
+              ("../index.html", "all pools"))  # fmt: skip
     links = [f'<a href="{to}">{word}</a>' for to, word in beside if to == "report.pdf" or (paths.folder / to).exists()]
     head = (
         f'<header>\n<p class="kicker">Benchmark audit</p>\n<h1 dir="auto">{escape.html(said["benchmark"])}</h1>\n'

@@ -18,7 +18,7 @@ _OVERALL = ("detection", "detection_macro", "false_alarm", "d_prime", "criterion
             "unanswered", "floor", "repeatability", "effect_size", "severity")  # fmt: skip
 
 
-def _settings(table: pd.DataFrame) -> pd.DataFrame:
+def with_setting(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(
         setting=[setting_name(r.judge, r.paradigm, r.style, r.image, table) for r in table.itertuples()]
     )
@@ -32,8 +32,8 @@ def states(result: Result) -> pd.DataFrame:
 
 def overall(result: Result) -> pd.DataFrame:
     """One row per judge and setting."""
-    table = _settings(result.frame("overall"))
-    wide = table.pivot_table(index="setting", columns="quantity", values="estimate", sort=False).reindex(
+    table = with_setting(result.frame("overall"))
+    wide = table.pivottable_of(index="setting", columns="quantity", values="estimate", sort=False).reindex(
         columns=list(_OVERALL)
     )
     ends = table[table["quantity"].eq("d_prime")].set_index("setting")[["low", "high"]]
@@ -43,7 +43,7 @@ def overall(result: Result) -> pd.DataFrame:
 
 def dimensions(result: Result) -> pd.DataFrame:
     """One row per judge, setting and dimension, hardest first."""
-    table = _settings(result.frame("dimensions"))
+    table = with_setting(result.frame("dimensions"))
     name = table["dimension"].map(named).str.replace(" (I2T)", "", regex=False)
     table = table.assign(name=name + np.where(table["effect"].eq("neutral"), ", neutral", ""))
     rank = {s: i for i, s in enumerate(dict.fromkeys(table["setting"]))}
@@ -58,7 +58,7 @@ def images(result: Result) -> pd.DataFrame:
 
 def lengths(result: Result) -> pd.DataFrame:
     """Gap at equal length."""
-    return _settings(result.frame("lengths"))
+    return with_setting(result.frame("lengths"))
 
 
 def settings(result: Result) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def people(result: Result) -> pd.DataFrame:
 def value(result: Result) -> pd.DataFrame:
     """One row per judge: value, gain, share, regret, top, win."""
     table = result.frame("value")
-    wide = table.pivot_table(index="judge", columns="quantity", values="estimate", sort=False)
+    wide = table.pivottable_of(index="judge", columns="quantity", values="estimate", sort=False)
     wide = wide.reindex(columns=["value", "random", "best", "gain", "share", "regret", "top", "win"])
     share = (
         table[table["quantity"].eq("share")].set_index("judge").reindex(columns=["low", "high", "p", "n", "unanswered"])
@@ -101,7 +101,7 @@ def orders(result: Result) -> pd.DataFrame:
 def filters(result: Result) -> pd.DataFrame:
     """One row per judge and filter."""
     table = result.frame("filters")
-    wide = table.pivot_table(index=["judge", "filter"], columns="quantity", values="estimate", sort=False)
+    wide = table.pivottable_of(index=["judge", "filter"], columns="quantity", values="estimate", sort=False)
     inner = table[table["quantity"].eq("interaction")].set_index(["judge", "filter"])[["low", "high", "n"]]
     need = ["coverage", "gain_kept", "gain_dropped", "interaction", "good_lost", "bad_kept", "judge_alone",
             "policy_random", "policy_people"]  # fmt: skip
@@ -131,115 +131,115 @@ def _range(label: str, low: str, high: str, kind: str = "pct") -> Column:
     return Column(f"{low}..{high}", label, f"range:{low}:{high}:{kind}")
 
 
-def _columns(*rows: tuple[str, str] | tuple[str, str, str]) -> tuple[Column, ...]:
+def columns_of(*rows: tuple[str, str] | tuple[str, str, str]) -> tuple[Column, ...]:
     return tuple(_range(r[1], *r[0].split(".."), r[2]) if ".." in r[0] else Column(*r) for r in rows)
 
 
-def _table(name: str, title: str, make: Callable, columns: tuple[Column, ...], note: str) -> Table:
+def table_of(name: str, title: str, make: Callable, columns: tuple[Column, ...], note: str) -> Table:
     return Table(f"judges_{name}", title, make, columns, note)
 
 
 TABLES: tuple[Table, ...] = (
-    _table("states", "What became of the calls", states,
-           _columns(("judge", "Judge"), ("paradigm", "Asked for"), ("calls", "Calls", "count"),
+    table_of("states", "What became of the calls", states,
+           columns_of(("judge", "Judge"), ("paradigm", "Asked for"), ("calls", "Calls", "count"),
                     ("answered", "Answered (%)", "pct"), ("chosen", "Chosen", "count"), ("scored", "Scored", "count"),
                     ("tie", "Ties declared", "count"), ("tie_failure", "Ties from failure", "count"),
                     ("unparsed", "Unparsed", "count"), ("sentinel", "No score (-1)", "count"),
                     ("no_reply", "No reply", "count")),
            "Ties from failure and numbers that stand for no score are no answers."),
-    _table("overall", "Planted damage: detection and false alarms", overall,
-           _columns(("setting", "Judge"), ("n", "Instances", "count"), ("detection", "Detected (%)", "pct"),
+    table_of("overall", "Planted damage: detection and false alarms", overall,
+           columns_of(("setting", "Judge"), ("n", "Instances", "count"), ("detection", "Detected (%)", "pct"),
                     ("detection_macro", "Mean of dimensions (%)", "pct"), ("false_alarm", "False alarms (%)", "pct"),
                     ("d_prime", "d'", "number"), ("low..high", "95% interval", "number"),
                     ("criterion", "Criterion", "number"), ("auc", "AUC", "number")),
            "Detected: strictly lower score, or the gold preferred in both orders. d' near 0: the judge does not tell "
            "damage from harmless changes. Criterion below 0: it finds fault easily."),
-    _table("outcomes", "Planted damage: what else happens, and the floor", overall,
-           _columns(("setting", "Judge"), ("tie", "Ties (%)", "pct"), ("locked", "Same slot (%)", "pct"),
+    table_of("outcomes", "Planted damage: what else happens, and the floor", overall,
+           columns_of(("setting", "Judge"), ("tie", "Ties (%)", "pct"), ("locked", "Same slot (%)", "pct"),
                     ("reversed", "Reversed (%)", "pct"), ("unanswered", "No answer (%)", "pct"),
                     ("floor", "By chance (%)", "pct"), ("repeatability", "ICC", "number"),
                     ("effect_size", "Gap / SD", "number"), ("severity", "Per severity (pp)", "pp")),
            "By chance: a second score of the same output is strictly lower. Gap / SD: fall of the score in standard "
            "deviations of repeated scoring. Per severity: change of detection per step, within dimensions."),
-    _table("dimensions", "Detection by dimension", dimensions,
-           _columns(("setting", "Judge"), ("name", "Dimension"), ("n", "Instances", "count"),
+    table_of("dimensions", "Detection by dimension", dimensions,
+           columns_of(("setting", "Judge"), ("name", "Dimension"), ("n", "Instances", "count"),
                     ("unanswered", "No answer", "count"), ("estimate", "Detected (%)", "pct"),
                     ("low..high", "95% interval", "pct"), ("shrunk", "Pooled (%)", "pct"),
                     ("q_half", "q, below half", "p"), ("below_macro", "To mean (pp)", "pp"),
                     ("q_macro", "q, below mean", "p")),
            "Pooled: Beta-Binomial over the dimensions of a judge, for the ranking. q: Benjamini-Hochberg. Neutral "
            "changes should not be detected."),
-    _table("images", "Does the judge use the image?", images,
-           _columns(("judge", "Judge"), ("paradigm", "Asked for"), ("without", "Image"), ("n", "Instances", "count"),
+    table_of("images", "Does the judge use the image?", images,
+           columns_of(("judge", "Judge"), ("paradigm", "Asked for"), ("without", "Image"), ("n", "Instances", "count"),
                     ("shown", "Detected with it (%)", "pct"), ("other", "Without (%)", "pct"),
                     ("estimate", "Difference (pp)", "pp"), ("low..high", "95% interval (pp)", "pp"), ("p", "p", "p"),
                     ("q", "Holm", "p"), ("p_same", "p, no difference", "p")),
            "p, no difference: equivalence test with a margin of 5 points; small means that the judge reads the text."),
-    _table("lengths", "Does length decide?", lengths,
-           _columns(("setting", "Judge"), ("n", "Instances", "count"), ("slope", "Gap per 100 characters", "number"),
+    table_of("lengths", "Does length decide?", lengths,
+           columns_of(("setting", "Judge"), ("n", "Instances", "count"), ("slope", "Gap per 100 characters", "number"),
                     ("low..high", "95% interval", "number"), ("gap", "Gap", "number"),
                     ("gap_same_length", "Gap at equal length", "number"), ("note", "Note")),
            "A slope below 0: a longer damaged output is forgiven more."),
-    _table("settings", "Ways of asking, and judges, on the same instances", settings,
-           _columns(("kind", "Compared"), ("at", "At"), ("first", "First"), ("second", "Second"),
+    table_of("settings", "Ways of asking, and judges, on the same instances", settings,
+           columns_of(("kind", "Compared"), ("at", "At"), ("first", "First"), ("second", "Second"),
                     ("n", "Instances", "count"), ("first_rate", "First detects (%)", "pct"),
                     ("second_rate", "Second (%)", "pct"), ("estimate", "Difference (pp)", "pp"),
                     ("low..high", "95% interval (pp)", "pp"), ("q", "Holm", "p"),
                     ("d_prime", "Difference of d'", "number")),
            "Exact McNemar tests; intervals resample images."),
-    _table("people", "Scores against people's", people,
-           _columns(("judge", "Judge"), ("comparison", "Set"), ("n", "Scores", "count"),
+    table_of("people", "Scores against people's", people,
+           columns_of(("judge", "Judge"), ("comparison", "Set"), ("n", "Scores", "count"),
                     ("unparsed", "No score", "count"), ("unparsed_share", "No score (%)", "pct"),
                     ("rank", "Rank correlation", "number"), ("low..high", "95% interval", "number"),
                     ("lenient", "Leniency", "number"), ("lenient_low..lenient_high", "95% interval", "number"),
                     ("lenient_bound_low..lenient_bound_high", "Bounds", "number")),
            "Numbers that stand for no score (-1) are no scores. Leniency: mean of score less people's rating; its "
            "bounds count each missing score as the lowest, the highest seen."),
-    _table("value", "What decisions are worth", value,
-           _columns(("judge", "Judge"), ("n", "Prompts", "count"), ("unanswered", "No decision", "count"),
+    table_of("value", "What decisions are worth", value,
+           columns_of(("judge", "Judge"), ("n", "Prompts", "count"), ("unanswered", "No decision", "count"),
                     ("value", "Mean rating", "number"), ("random", "Random", "number"), ("best", "Best", "number"),
                     ("share", "Normalised gain (%)", "pct"),
                     ("low..high", "95% interval", "pct"), ("p", "p, barely better", "p"),
                     ("top", "Takes a best one (%)", "pct"),
                     ("win", "Beats another (%)", "pct")),
            "p, barely better: equivalence test, normalised gain within 10 points of 0."),
-    _table("contrasts", "Decisions against random, similarity and other judges", contrasts,
-           _columns(("judge", "Judge"), ("against", "Against"), ("n", "Prompts", "count"),
+    table_of("contrasts", "Decisions against random, similarity and other judges", contrasts,
+           columns_of(("judge", "Judge"), ("against", "Against"), ("n", "Prompts", "count"),
                     ("estimate", "Difference in rating", "number"), ("low..high", "95% interval", "number"),
                     ("p", "p", "p"), ("q", "Holm", "p")),
            "Sign flips of whole clusters."),
-    _table("slots", "Slots against their expectation", slots,
-           _columns(("judge", "Judge"), ("scope", "Weighted by"), ("slot", "Slot"), ("n", "Calls", "count"),
+    table_of("slots", "Slots against their expectation", slots,
+           columns_of(("judge", "Judge"), ("scope", "Weighted by"), ("slot", "Slot"), ("n", "Calls", "count"),
                     ("estimate", "Chosen (%)", "pct"), ("low..high", "95% interval", "pct"),
                     ("expected", "Expected (%)", "pct"), ("excess", "Excess (pp)", "pp"), ("p", "p, exact", "p"),
                     ("p_clusters", "p, clusters", "p"), ("q", "Holm", "p")),
            "Expected: mean of 1/n over the calls that have the slot. p, exact: Poisson-binomial."),
-    _table("orders", "Decisions that change with the order", orders,
-           _columns(("judge", "Judge"), ("quantity", "Quantity"), ("n", "Prompts", "count"),
+    table_of("orders", "Decisions that change with the order", orders,
+           columns_of(("judge", "Judge"), ("quantity", "Quantity"), ("n", "Prompts", "count"),
                     ("estimate", "Share (%)", "pct"), ("low..high", "95% interval", "pct"), ("p", "p", "p")),
            "Only the excess over repeats in the same order is an effect of the order."),
-    _table("filters", "Agreement filters", filters,
-           _columns(("judge", "Judge"), ("filter", "Keeps where"), ("coverage", "Kept (%)", "pct"),
+    table_of("filters", "Agreement filters", filters,
+           columns_of(("judge", "Judge"), ("filter", "Keeps where"), ("coverage", "Kept (%)", "pct"),
                     ("gain_kept", "Gain, kept", "number"), ("gain_dropped", "Gain, dropped", "number"),
                     ("interaction", "Difference", "number"), ("low..high", "95% interval", "number"),
                     ("good_lost", "Good among dropped (%)", "pct"), ("bad_kept", "Bad among kept (%)", "pct"),
                     ("judge_alone", "Without filter", "number"), ("policy_random", "Else random", "number")),
            "The last two are mean ratings over all prompts: of the judge alone, and of keeping its decision where the "
            "filter does and choosing at random otherwise."),
-    _table("shared", "Bad choices that two judges share", shared,
-           _columns(("first", "First"), ("second", "Second"), ("prompts", "Prompts", "count"),
+    table_of("shared", "Bad choices that two judges share", shared,
+           columns_of(("first", "First"), ("second", "Second"), ("prompts", "Prompts", "count"),
                     ("rate", "Same bad choice (%)", "pct"), ("chance", "If independent (%)", "pct"),
                     ("excess", "Excess (pp)", "pp"), ("low..high", "95% interval (pp)", "pp"), ("p", "p", "p"),
                     ("bad_among_agreed", "Bad where they agree (%)", "pct")),
            "Independent: given people's ratings. A filter on agreement keeps shared errors."),
-    _table("side", "Side effects of what is returned", side,
-           _columns(("decision", "Decision"), ("group", "Group"), ("n", "Prompts", "count"),
+    table_of("side", "Side effects of what is returned", side,
+           columns_of(("decision", "Decision"), ("group", "Group"), ("n", "Prompts", "count"),
                     ("estimate", "More than random", "number"), ("low..high", "95% interval", "number"),
                     ("sim_low..sim_high", "All groups at once", "number"),
                     ("detectable", "Smallest detectable", "number"), ("p", "p", "p"), ("q", "Holm", "p")),
            "Not detectable is not absent: read the interval and the smallest detectable difference."),
-    _table("consistency", "Votes in both orders", consistency,
-           _columns(("judge", "Judge"), ("comparison", "Comparison"), ("pairs", "Pairs", "count"),
+    table_of("consistency", "Votes in both orders", consistency,
+           columns_of(("judge", "Judge"), ("comparison", "Comparison"), ("pairs", "Pairs", "count"),
                     ("estimate", "Same decision (%)", "pct"), ("low..high", "95% interval", "pct"),
                     ("locked", "Follow the slot", "count"), ("to_tie", "To or from a tie", "count"),
                     ("one_order", "One order", "count"), ("unanswered", "No answer", "count"),

@@ -16,8 +16,8 @@ _SEEN = ("", "shown", "none")
 def words(result: Result) -> list[Any]:
     """Blocks of the section's opening."""
     return [x for x in (_counts(result), _synthetic(result), _detected(result), _neutral(result), _image(result),
-                        _hard(result), _people(result), _value(result), _slots(result), _filters(result),
-                        _lacking(result)) if x]  # fmt: skip
+                        _hard(result), _people(result), _value(result), _slots(result), _own(result),
+                        _filters(result), _cards(result), _extraction(result), _lacking(result)) if x]  # fmt: skip
 
 
 def _counts(result: Result) -> Any:
@@ -178,6 +178,51 @@ def _filters(result: Result) -> Any:
                  f"{a['filter']}; and bad ones kept: {percent(c['estimate'], 0)} with {c['judge']}, "
                  f"{c['filter']}.")  # fmt: skip
     return p(b("Agreement as a filter. "), text)
+
+
+def _own(result: Result) -> Any:
+    table = result.frames.get("own_family")
+    if table is None or "coef" not in table:
+        return None
+    judges = table[table["judge"].ne("all judges") & table["coef"].notna()]
+    if not len(judges):
+        return None
+    odd = judges[judges["q"].le(0.05)]
+    parts = [f"{r.judge} takes an output of its own family ({r.family}) in {percent(r.chosen, 0)} of the calls that "
+             f"show some, {percent(r.expected, 0)} expected (log odds {number(r.coef, 2)} at equal slot and quality)"
+             for r in odd.itertuples()]  # fmt: skip
+    none = (f"None of {count(len(judges))} judges chooses outputs of its own family more often than slot and people's "
+            "ratings explain.")  # fmt: skip
+    return p(b("Own family. "), "; ".join(parts) + "." if parts else none)
+
+
+def _cards(result: Result) -> Any:
+    table = result.frames.get("cards")
+    if table is None:
+        return None
+    n = int(table["lacks"].ne("").sum())
+    text = f"{count(len(table))} validity cards state what each filter did, for which judge."
+    if n:
+        text += (f" {count(n)} of them are bound to too little: say what the judge was in judges.identity, else nobody "
+                 "sees when they expire.")  # fmt: skip
+    checks = result.frames.get("card_checks")
+    if checks is not None:
+        text += f" Of {count(len(checks))} earlier cards {count(int(checks['holds'].sum()))} still hold."
+    return p(b("Validity. "), text)
+
+
+def _extraction(result: Result) -> Any:
+    table = result.frames.get("extraction_leniency")
+    if table is None:
+        return None
+    by = table.set_index("variant")
+    whole = result.frames["extraction_accuracy"]
+    mine = whole[whole["kind"].eq("all")].set_index("variant")
+    words = {"plain": "asked as the audit asks", "permuted": "with options in another order", "key_shown":
+             "with the key shown"}  # fmt: skip
+    parts = [f"{percent(mine.at[v, 'estimate'])} of replies as people do {words[v]} "
+             f"({percent(by.at[v, 'false_right'])} of other answers as the key)" for v in by.index]  # fmt: skip
+    return p(b("The judge that reads answers. "), f"It reads {'; '.join(parts)}.")
 
 
 def _lacking(result: Result) -> Any:

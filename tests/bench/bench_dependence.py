@@ -18,7 +18,8 @@ import time
 import numpy as np
 
 from auditlib.dependence.fit import Fit, adam, fit, minimise, predicted
-from auditlib.dependence.objective import Problem, compiled, make_problem
+from auditlib.dependence.objective import compiled
+from auditlib.dependence.problem import Problem, make_problem
 from auditlib.dependence.profile import relative_profile
 from auditlib.dependence.structure import StructuralPrior
 from auditlib.synth.modality import simulate_modality

@@ -18,79 +18,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
+from auditlib.calibration.known_truth import (
+    AT,
+    REVIEWED,
+    SIZES,
+    Checked,
+    average_precision,
+    pools_of,
+    read_checked,
+    realised,
+)
 from auditlib.calibration.review_sample import review_sample
 from auditlib.stats.label_conflict import LabelConflict, label_conflict
 from auditlib.stats.local_fdr import LocalFdr, local_fdr
 from auditlib.stats.precision_bounds import PrecisionBound, precision_bounds
 
-SIZES, AT, REVIEWED = (3, 5, 14), (25, 50, 100), 100
-KEY_DEFECTS = ("wrong_groundtruth", "multiple_correct_answers", "no_correct_answer")
 TARGETS = ("wrong key", "key defect")
 
 
 @dataclass(frozen=True)
-class Redux:
-    """Letters (items, models), keys, families, log length of the question, what people found."""
+class Redux(Checked):
+    """Beside the checked pool, how alike the key and the nearest option are, shape (items,)."""
 
-    letters: np.ndarray
-    key: np.ndarray
-    family: np.ndarray
-    length: np.ndarray
-    found: dict[str, np.ndarray]
     similarity: np.ndarray
-
-    def pool(self, models: np.ndarray, *, tie: bool = True, families: bool = False) -> LabelConflict:
-        return label_conflict(
-            self.letters[:, models],
-            self.key,
-            families=self.family[models] if families else None,
-            tie_break=self.length if tie else None,
-        )
 
 
 def load(folder: Path) -> Redux:
     from rapidfuzz.fuzz import ratio
 
-    table = pd.read_csv(folder / "real" / "mmlu_redux" / "mmlu_redux_half.csv.gz")
-    models = list(table.columns[4:])
-    code = {"A": 0, "B": 1, "C": 2, "D": 3}
-    letters = np.stack([table[m].map(code).fillna(-1).to_numpy(np.int8) for m in models], 1)
-    error, key = table["error_type"], table["groundtruth_answer"].to_numpy(np.int8)
-    choices = [[str(o) for o in ast.literal_eval(c)] for c in table["choices"]]
-    near = np.array([max(ratio(c[k], o) for i, o in enumerate(c) if i != k) for c, k in zip(choices, key)])
-    return Redux(
-        letters,
-        key,
-        np.array([m.split("_")[0] for m in models]),
-        np.log(table["question"].str.len().to_numpy(float)),
-        {"wrong key": error.eq("wrong_groundtruth").to_numpy(), "key defect": error.isin(KEY_DEFECTS).to_numpy()},
-        near / 100,
-    )
-
-
-def subsets(size: int, models: int = 14, count: int = 40, seed: int = 0) -> list[np.ndarray]:
-    """``count`` different random pools, or the one pool of all models."""
-    if size >= models:
-        return [np.arange(models)]
-    rng, out = np.random.default_rng(seed), set()
-    while len(out) < count:
-        out.add(tuple(sorted(rng.choice(models, size, replace=False).tolist())))
-    return [np.array(s) for s in sorted(out)]
-
-
-def average_precision(score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Mean of the precision at the positives; items of one score share the precision at the end of their group.
-
-    ``weight`` counts an item several times (a bootstrap).
-    """
-    w = np.ones(len(score)) if weight is None else weight
-    _, group = np.unique(-score, return_inverse=True)
-    n, hit = np.bincount(group, weights=w), np.bincount(group, weights=w * positive)
-    with np.errstate(invalid="ignore"):
-        precision = np.nan_to_num(np.cumsum(hit) / np.cumsum(n))
-    return float((hit * precision).sum() / hit.sum())
+    data = read_checked(folder / "real" / "mmlu_redux" / "mmlu_redux_half.csv.gz")
+    choices = [[str(o) for o in ast.literal_eval(c)] for c in data.choices]
+    near = [max(ratio(c[k], o) for i, o in enumerate(c) if i != k) for c, k in zip(choices, data.key)]
+    return Redux(**vars(data), similarity=np.array(near) / 100)
 
 
 def expected_average_precision(score: np.ndarray, positive: np.ndarray) -> float:
@@ -113,7 +73,7 @@ def difference(
 
     Items are resampled once for all pools of the size; each draw averages over the pools.
     """
-    pools = [data.pool(s) for s in subsets(size, count=count)]
+    pools = [data.pool(s) for s in pools_of(size, data.letters.shape[1], count)]
     y = data.found[target]
     pairs = [(p.score, p.margin) for p in pools]
     both = np.mean([[average_precision(s, y), average_precision(m, y)] for s, m in pairs], 0)
@@ -183,7 +143,7 @@ def held_out_choice(
 
     Returns the mean gain in average precision and how often each variant was chosen.
     """
-    pools, y, table = subsets(size, count=count), data.found[target], variants(data)
+    pools, y, table = pools_of(size, data.letters.shape[1], count), data.found[target], variants(data)
     names = list(names)
     scores = {n: [table[n](s) for s in pools] for n in names}
     gains, chosen = [], dict.fromkeys(names, 0)
@@ -202,17 +162,13 @@ def held_out_choice(
 
 
 def bounds(data: Redux, size: int, count: int = 40) -> tuple[list[list[PrecisionBound]], list[LabelConflict]]:
-    pools = subsets(size, count=count)
+    pools = pools_of(size, data.letters.shape[1], count)
     lists = [data.pool(s) for s in pools]
     made = [
         precision_bounds(data.letters[:, s], data.key, c.order, rng=np.random.default_rng(0), at=AT)
         for s, c in zip(pools, lists)
     ]
     return made, lists
-
-
-def realised(order: np.ndarray, found: np.ndarray) -> np.ndarray:
-    return np.array([found[order[:r]].mean() for r in AT])
 
 
 def reviewed(
@@ -239,7 +195,13 @@ def main() -> None:
     print("average precision, expected over ties (wrong key | key defect), pools of", SIZES)
     for name, score in variants(data).items():
         row = [
-            np.mean([[expected_average_precision(score(s), data.found[t]) for t in TARGETS] for s in subsets(n)], 0)
+            np.mean(
+                [
+                    [expected_average_precision(score(s), data.found[t]) for t in TARGETS]
+                    for s in pools_of(n, data.letters.shape[1])
+                ],
+                0,
+            )
             for n in SIZES
         ]
         print(f"  {name:30s}", " | ".join(fmt(r) for r in row), flush=True)
@@ -266,7 +228,7 @@ def main() -> None:
                   f"| {upper[:, 1].mean() / true[:, 1].mean():.2f} {(ratio <= 3).mean():.2f}", flush=True)  # fmt: skip
     print(f"{REVIEWED} reviewed items, 200 replications: coverage of 90% at", AT, "| half-width | bias")
     for n in SIZES:
-        lists = [data.pool(s) for s in subsets(n)]
+        lists = [data.pool(s) for s in pools_of(n, data.letters.shape[1])]
         for t in TARGETS:
             out = reviewed(lists, data.found[t], replications=200)
             print(f"  {n:2d} {t:10s}", " | ".join(fmt(x) for x in out), flush=True)

@@ -1,0 +1,1 @@
+"""Leaderboards: many models on many benchmarks, audited without notebooks and shown on one page."""
