@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from auditlib import batching
+from auditlib import answers, batching
 from auditlib.diff import commands as diff
 from auditlib.errata import commands as errata
 from auditlib.errors import AuditError
 from auditlib.latex import commands as latex
+from auditlib.leaderboard import commands as leaderboard
 
 EPILOG = "Exit codes: 0 all well, 1 a notebook failed, 2 a mistake in the arguments, params or files."
 
@@ -91,9 +92,11 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(do=_export)
 
     batching.add_commands(commands)
+    answers.add_commands(commands)
     latex.add_commands(commands)
     errata.add_commands(commands)
     diff.add_commands(commands)
+    leaderboard.add_commands(commands)
     return parser
 
 

@@ -116,19 +116,21 @@ class ClusterRun:
         """
         self.client.subscribe_topic(tasks.topic(self.name), self.told.heard)
         for i, plan in enumerate(self.plans):
-            if _fits(plan, offers):
-                self._submit(i, plan)
-            elif not self._end(i, Outcome(plan.pool, MISTAKE, self._refusal(plan, offers))):
-                break
+            if not _fits(plan, offers):
+                self._end(i, Outcome(plan.pool, MISTAKE, self._refusal(plan, offers)))
+        left = [i for i in range(len(self.plans)) if i not in self.outcomes]
+        # a worker would begin the next pool before it could be taken back: hand in what can begin at once
+        most = len(left) if self.keep_going else sum(o["threads"] for o in offers.values())
         looked = time.monotonic()
-        while self.pending:
+        while self.pending or (left and not self._closed):
+            while left and len(self.pending) < most and not self._closed:
+                self._submit(i := left.pop(0), self.plans[i])
             time.sleep(0.1)
             if self.client.status != "running":
                 raise _lost()
             for future in [f for f in self.pending if f.done()]:
-                if future in self.pending:
-                    i = self.pending.pop(future)
-                    self._end(i, _outcome(future, self.plans[i].pool))
+                i = self.pending.pop(future)
+                self._end(i, _outcome(future, self.plans[i].pool))
             if time.monotonic() - looked > LOOK:
                 looked = time.monotonic()
                 self._give_up()
@@ -147,18 +149,16 @@ class ClusterRun:
         )  # fmt: skip
         self.pending[future] = i
 
-    def _end(self, i: int, outcome: Outcome) -> bool:
-        """Note how a pool ended; whether others are still to be started."""
+    @property
+    def _closed(self) -> bool:
+        return not self.keep_going and any(o.code for o in self.outcomes.values())
+
+    def _end(self, i: int, outcome: Outcome) -> None:
+        """Note how a pool ended, and say so."""
         self.outcomes[i] = outcome
         if outcome.code:
             self.told.say(outcome.pool, "", outcome.error)
         self.told.standing.ended(outcome.pool)
-        if outcome.code and not self.keep_going:
-            for future in [f for f, k in self.pending.items() if self.plans[k].pool not in self.told.hosts]:
-                del self.pending[future]
-                future.cancel()
-            return False
-        return True
 
     def _give_up(self) -> None:
         """End the wait of pools that no worker can take since a while: their last worker has gone."""

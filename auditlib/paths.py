@@ -157,6 +157,11 @@ class RunPaths:
         return self.folder / "report.pdf"
 
     @property
+    def selection(self) -> Path:
+        """Items that someone picked while looking at them."""
+        return self.folder / "selection.csv"
+
+    @property
     def items_html(self) -> Path:
         """The flagged items on one page, to filter and to look at."""
         return self.folder / "items.html"

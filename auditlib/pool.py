@@ -64,6 +64,7 @@ class Pool:
     refused, failed, abstained : condition -> boolean arrays of the same shape (refusals, failed calls, replies without
         an answer; absent when unknown).
     responses, judgements, coverage : canonical frames; ``responses`` is None for a pool built from arrays.
+    beyond : ids of items that a quick look (:meth:`head`) left out: rows of other files on them are no mistake.
     answer_counts : how often which answer was given, columns ``item, model, condition, answer, correct, odd, even``;
         only for a pool read from a table of counts.
     """
@@ -84,6 +85,7 @@ class Pool:
     params: Params | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     inputs: tuple[Path, ...] = ()
+    beyond: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return (
@@ -239,7 +241,7 @@ class Pool:
         return generator(self.seed, self.name, *purpose)
 
     def head(self, limit: int) -> Pool:
-        """The first ``limit`` items, for a quick look."""
+        """The first ``limit`` items, for a quick look; the ids of the others are kept in ``beyond``."""
         cut = slice(0, limit)
         kept = set(self.items["item"].iloc[cut])
 
@@ -261,4 +263,5 @@ class Pool:
             responses=rows(self.responses),
             judgements=rows(self.judgements),
             answer_counts=rows(self.answer_counts),
+            beyond=self.beyond | frozenset(self.items["item"].iloc[limit:].astype(str)),
         )

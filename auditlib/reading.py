@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from auditlib.readers.answer_counts import AnswerCounts
 
 
+#: why a pool with keyed items has no exact arm
+NO_LETTER = "no reply names an option letter"
+
+
 def read_pool(
     source: Params | str | Path,
     *,
@@ -84,8 +88,14 @@ def _params_of(path: Path, benchmark: str | None) -> Params:
     return params_of_folder(path, benchmark)
 
 
-def pool_of(runs: Runs, params: Params, *, cache: ParsedCache | None = None, memo: dict | None = None) -> Pool:
-    """Align, extract and count: canonical frames to a pool; ``memo`` keeps readings of replies from call to call."""
+def pool_of(
+    runs: Runs, params: Params, *, cache: ParsedCache | None = None, memo: dict | None = None, part: bool = False
+) -> Pool:
+    """Align, extract and count: canonical frames to a pool.
+
+    ``memo`` keeps readings of replies from call to call; a ``part`` of a pool has the exact arm even if none of its
+    replies names a letter, for those of other parts may.
+    """
     from auditlib.parsed_letters import extract_kept
 
     settings = params.audit
@@ -104,10 +114,10 @@ def pool_of(runs: Runs, params: Params, *, cache: ParsedCache | None = None, mem
     letters = {c: cells.letters(c) for c in cells.conditions}
     arms, absent = {}, unknown + _unkeyed(items)
     keyed = items["key"].isin(list(LETTERS[:-1])).any() if "key" in items else False
-    if keyed and any((codes >= 0).any() for codes in letters.values()):
+    if keyed and (part or any((codes >= 0).any() for codes in letters.values())):
         arms["exact"] = exact_arm(cells, items, failed_wrong=wrong)
     else:
-        reason = "no reply names an option letter" if keyed else "no item has an option letter as its key"
+        reason = NO_LETTER if keyed else "no item has an option letter as its key"
         absent.append(coverage_row("not run", n=len(items), reason=f"exact arm: {reason}"))
     if items["answer_type"].eq("yesno").any():
         arms["exact_yesno"] = yesno_arm(cells, items, failed_wrong=wrong)

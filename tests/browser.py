@@ -16,7 +16,7 @@ from tornado.websocket import websocket_connect
 
 from auditlib.notebook_export import BROWSERS
 
-KEYS = {"ArrowLeft": 37, "ArrowRight": 39}
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 
 
 def find_browser() -> str | None:
@@ -32,6 +32,7 @@ class Page:
         self.loop = asyncio.new_event_loop()
         self.profile = Path(tempfile.mkdtemp(prefix="au"))
         self.number = 0
+        self.events: list[dict[str, Any]] = []  # of what was enabled: console, network
         command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                    "--disable-background-networking", "--remote-debugging-port=0", "--window-size=1200,1400",
                    f"--user-data-dir={self.profile}", "about:blank"]  # fmt: skip
@@ -67,6 +68,8 @@ class Page:
         await self.socket.write_message(json.dumps(message | ({"sessionId": self.session} if self.session else {})))
         while True:
             said = json.loads(await self.socket.read_message())
+            if "method" in said:
+                self.events.append(said)
             if said.get("method") == "Page.javascriptDialogOpening":  # leaving a page with unsaved decisions: yes
                 self.number += 1
                 await self.socket.write_message(json.dumps({"id": self.number, "method": "Page.handleJavaScriptDialog",

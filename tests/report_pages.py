@@ -50,6 +50,70 @@ class Page(HTMLParser):
         return "".join(self.said)
 
 
+class Rendered:
+    """A page in a real browser, with all that it complained of and asked for.
+
+    ``errors`` are what the console said, ``requests`` the addresses that were fetched beside the file itself.
+    """
+
+    def __init__(self, tab, file: Path, width: int = 1200, height: int = 1400):
+        self.tab, self.file = tab, file
+        for domain in ("Runtime", "Log", "Network"):
+            tab.call(f"{domain}.enable")
+        tab.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        tab.go("about:blank")
+        tab.events.clear()
+        tab.go(file.as_uri())
+        tab.wait("location.protocol === 'file:' && document.readyState === 'complete'")
+
+    @property
+    def errors(self) -> list[str]:
+        self.tab.value("1")  # what the browser has said until now
+        said = [(e["method"], e["params"]) for e in self.tab.events]
+        out = [str(p["exceptionDetails"]) for m, p in said if m == "Runtime.exceptionThrown"]
+        out += [
+            str(p["args"]) for m, p in said if m == "Runtime.consoleAPICalled" and p["type"] in ("error", "warning")
+        ]
+        return out + [p["entry"]["text"] for m, p in said if m == "Log.entryAdded" and p["entry"]["level"] == "error"]
+
+    @property
+    def requests(self) -> list[str]:
+        self.tab.value("1")
+        asked = [e["params"] for e in self.tab.events if e["method"] == "Network.requestWillBeSent"]
+        urls = [p["request"]["url"] for p in asked]
+        return [u for u in urls if not u.startswith(("data:", "blob:")) and u.split("#")[0] != self.file.as_uri()]
+
+    def nameless(self) -> list[str]:
+        """Controls, links and pictures that a screen reader has no words for."""
+        return self.tab.value("""[...document.querySelectorAll('a[href], button, input, select, textarea, img, summary')]
+            .filter((n) => n.checkVisibility() && !(n.textContent.trim() || n.ariaLabel || n.alt || n.title
+                || (n.labels && [...n.labels].some((l) => l.textContent.trim())))).map((n) => n.outerHTML.slice(0, 200))""")
+
+    def focused(self, most: int = 40) -> list[str]:
+        """What the tabulator key reaches, in order: only things that are seen and show that they have the focus."""
+        out = []
+        for _ in range(most):
+            self.tab.press("Tab")
+            at = self.tab.value("""(() => { const n = document.activeElement, s = getComputedStyle(n);
+                return n === document.body ? null : [n.tagName + '#' + n.id, n.checkVisibility() &&
+                    (s.outlineStyle !== 'none' || s.boxShadow !== 'none')]; })()""")
+            if at is None:
+                break
+            assert at[1], f"{at[0]} has the focus and does not show it"
+            out.append(at[0])
+        return out
+
+    def overflow(self) -> int:
+        """Pixels by which the page is wider than its window."""
+        return self.tab.value("document.documentElement.scrollWidth - window.innerWidth")
+
+
+def pages_of(paths: RunPaths) -> list[Path]:
+    """The pages of a pool that are there, and the one over all pools."""
+    known = (paths.report_html, paths.items_html, paths.card_html, paths.figures / "index.html", paths.index)
+    return [p for p in known if p.exists()]
+
+
 def is_local(address: str) -> bool:
     """Whether an address stays on the page or beside it."""
     if address.startswith(("data:image/", "#")):

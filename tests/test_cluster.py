@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -43,7 +44,9 @@ if (here / f"hold-{{checked.pool}}").exists():
         time.sleep(0.05)
 """
 #: as the driver, and a notebook without the word ``kernel`` runs in the worker's own process: a start costs seconds
-QUICK = DRIVER.replace("worker._main()", """
+QUICK = DRIVER.replace(
+    "worker._main()",
+    """
 import json
 slow = worker.run_notebook
 
@@ -61,7 +64,8 @@ def quick(source, copy, values, *, cwd):
 
 worker.run_notebook = quick
 worker._main()
-""")
+""",
+)
 #: files that state when, how long or by which process something ran; of everything else the bytes are compared
 TIMED = ("status.json",)
 #: put into each dask worker: the runner's processes are started from the test's driver
@@ -201,3 +205,226 @@ def test_a_lost_worker_costs_no_pool_and_no_byte(nodes, here):
         mine, theirs = contents(here / "local" / pool), contents(here / "far" / pool)
         assert len(mine) > 12 and mine == theirs
     assert not drivers(here)
+
+
+#: the command in a process of its own, as a user runs it; what the tests replace is replaced here too
+GO = """
+import signal, sys
+from pathlib import Path
+from auditlib import cluster_tasks, freshness, pipeline
+from auditlib.__main__ import main
+one = {"errors.py": Path(pipeline.__file__).with_name("errors.py")}
+cluster_tasks.code_files = freshness.code_files = lambda: one
+pipeline._index = lambda outputs: None
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_client_stops_its_pools(nodes, here, how):
+    """Ctrl-C cancels and waits; after a kill of the client the scheduler forgets its tasks, and the pools end too."""
+    waits, outputs = hold(here, "b"), here / f"stop-{how.name}"
+    where = ["--scheduler-file", str(nodes.file)]
+    if how == signal.SIGINT:
+        where = ["--scheduler", json.loads(nodes.file.read_text())["address"]]
+    client = subprocess.Popen([sys.executable, "-c", GO, "run", "params/b.yaml", *where, "--outputs", str(outputs)],
+                              cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    try:
+        wait_for(waits.exists, 100)
+        [runner] = drivers(here)
+        client.send_signal(how)
+        out, err = client.communicate(timeout=40)
+        if how == signal.SIGINT:
+            assert (client.returncode, err.strip()) == (130, "auditlib: stopped; finished stages are kept")
+            assert "started on" in out and "80_figures  runs: never run" in out
+            assert not alive(runner)
+        wait_for(lambda: not alive(runner), 20)
+    finally:
+        client.kill()
+        (here / "hold-b").unlink()
+    [row] = pipeline.states(jobs_of(here, outputs.name, "b"))
+    assert row["state"] == "interrupted" and not locks.is_locked(outputs, "b")
+    assert stages.read_status(RunPaths(outputs, "b"))["stages"]["10_audit"]["state"] == "done"
+    assert not [p for p in outputs.rglob(".*.tmp*") if p.suffix != ".lock"]
+
+
+def test_versions_and_paths_must_be_the_same(nodes, here, monkeypatch):
+    where, [job] = cluster.Cluster(file=nodes.file), jobs_of(here, "far", "a")
+    mine = cluster_tasks.facts()
+    for changed, words in (
+        (
+            mine | {"versions": mine["versions"] | {"python": "2.7.18"}},
+            r"differs: python is 3\.\S+ there and 2.7.18 here",
+        ),
+        (mine | {"code": "0"}, "differs: auditlib there has other code than here. Mend: start the workers from"),
+    ):
+        with monkeypatch.context() as m:
+            m.setattr(cluster_tasks, "facts", lambda changed=changed: changed)
+            with pytest.raises(AuditError, match=f"worker tcp://127.0.0.1:[0-9]+ on .* {words}"):
+                pipeline.run([job], cluster=where)
+    with pytest.raises(
+        AuditError, match="does not see /nowhere/project. Mend: keep the project and --outputs on a file"
+    ):
+        pipeline.run([worker.Job(**vars(job) | {"root": "/nowhere/project"})], cluster=where)
+    # a path of one pool: that pool is told, and with --no-keep-going nothing follows
+    plans_of = cluster.plans_of
+
+    def one_unseen(*args):
+        first, *others = plans_of(*args)
+        first.files["/nowhere/runs.csv"] = ""
+        return [first, *others]
+
+    monkeypatch.setattr(cluster, "plans_of", one_unseen)
+    [outcome] = pipeline.run(jobs_of(here, "far", *"abc"), cluster=where, keep_going=False)
+    assert (outcome.pool, outcome.code) == ("a", worker.MISTAKE)
+    assert (
+        "it does not see /nowhere/runs.csv. Mend: put params, data and outputs on a file system that" in outcome.error
+    )
+    assert not list((here / "far" / ".locks").glob("seen-*"))
+
+
+def test_a_pool_that_needs_a_tag_is_refused_or_goes_where_it_is(nodes, here):
+    """The other pool goes on; the line tells the worker to start, and with that worker the pool runs."""
+    inference = {"client": "vllm", "conditions": ["full"], "models": [{"name": "m"}], "items": "runs.csv",
+                 "engine": {"tensor_parallel_size": 2}}  # fmt: skip
+    params(here, "g", data={"dataset": "runs.csv"}, inference=inference, notebooks=["00_blind_run", "10_audit"])
+    jobs, where = jobs_of(here, "far", "g", "a"), cluster.Cluster(file=nodes.file)
+    refused, other = pipeline.run(jobs, cluster=where)
+    assert (refused.pool, refused.code, other.pool, other.code) == ("g", worker.MISTAKE, "a", worker.DONE)
+    assert "needs a worker tagged gpu=2, and none of " in refused.error
+    assert refused.error.endswith(f"Mend: start one: dask worker --scheduler-file {nodes.file} --nthreads 1 "
+                                  "--resources gpu=2; then run it again")  # fmt: skip
+    assert not (here / "far/g").exists()
+    words = refused.error.split("dask worker ")[1].split(";")[0].split()
+    nodes.worker(*words[4:])
+    client = cluster.connected(where)
+    with client as opened:
+        wait_for(lambda: any(o["resources"] for o in cluster_run.offers_of(opened).values()), 60)
+    [done] = pipeline.run(jobs[:1], cluster=where)
+    assert (done.code, done.error, done.ran) == (0, "", ("00_blind_run", "10_audit", "report"))
+    assert cluster_run.needs(jobs[0]) == {}, "what is fresh needs no GPU"
+
+
+def test_a_lost_scheduler_ends_run_and_pools(nodes, here):
+    waits = hold(here, "c")
+
+    def kill() -> None:
+        wait_for(waits.exists, 100)
+        os.killpg(nodes.processes[0].pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        with pytest.raises(AuditError, match="the scheduler was lost; pools that were running have been stopped"):
+            pipeline.run(jobs_of(here, "lost", "c"), cluster=cluster.Cluster(file=nodes.file))
+        wait_for(lambda: not drivers(here), 30)
+    finally:
+        killer.join()
+        (here / "hold-c").unlink()
+    [row] = pipeline.states(jobs_of(here, "lost", "c"))
+    assert row["state"] == "interrupted"
+
+
+# ------------------------------------------------------------------------------------- mistakes, without a cluster
+
+
+def refused(here: Path, capsys, *where: str | Path) -> str:
+    assert main(["run", str(here / "params/a.yaml"), "--outputs", str(here / "none"), *map(str, where)]) == 2
+    [line] = capsys.readouterr().err.strip().splitlines()
+    assert not (here / "none").exists()
+    return line
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(here, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster, "CONNECT", 1.0)
+    file = tmp_path / "s.json"
+    assert "there is no such scheduler file. Mend: give the file that" in refused(
+        here, capsys, "--scheduler-file", file
+    )
+    for text in ("", "{}", "[1]", "nothing"):
+        file.write_text(text)
+        assert "s.json: this is no scheduler file" in refused(here, capsys, "--scheduler-file", file)
+    with socket.socket() as silent:  # something listens, and does not speak as a scheduler
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        assert f"no dask scheduler answers at 127.0.0.1:{port}" in refused(
+            here, capsys, "--scheduler", f"127.0.0.1:{port}"
+        )
+    file.write_text(json.dumps({"address": f"tcp://127.0.0.1:{port}"}))
+    assert "no dask scheduler answers at tcp://127.0.0.1" in refused(here, capsys, "--scheduler-file", file)
+    assert "no dask scheduler answers at" in refused(here, capsys, "--scheduler", "what://x:1")
+    assert "--jobs is for runs on this machine" in refused(here, capsys, "--scheduler", "x:1", "--jobs", "2")
+
+
+def test_without_the_package_the_extra_is_named(here, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    line = refused(here, capsys, "--scheduler", "127.0.0.1:1")
+    assert line.endswith(
+        "'distributed', which is not installed. Mend: install the extra: pip install 'auditlib[cluster]'"
+    )
+
+
+def test_no_worker_is_said_after_a_while(monkeypatch):
+    monkeypatch.setattr(cluster, "FIRST_WORKER", 0.1)
+    monkeypatch.setattr(cluster, "offers_of", lambda client: {})
+    said = []
+    with pytest.raises(AuditError, match="has no worker, also after 0 s. Mend: start one: dask worker tcp://h:1 --nth"):
+        cluster._workers(None, cluster.Cluster("tcp://h:1"), lambda *event: said.append(event))
+    assert said == [("", "", "the scheduler has no worker yet; waiting for one")]
+
+    def absent(client):
+        raise ModuleNotFoundError("No module named 'auditlib'")
+
+    monkeypatch.setattr(cluster, "offers_of", absent)
+    with pytest.raises(AuditError, match="the scheduler runs in an environment without this version of auditlib"):
+        cluster._workers(None, cluster.Cluster("tcp://h:1"), lambda *event: None)
+
+
+class Pending:
+    """A task that has not ended, and whether it was cancelled."""
+
+    cancelled = False
+
+    def cancel(self):
+        self.cancelled = True
+
+
+def test_a_pool_whose_last_worker_has_gone_is_given_up(monkeypatch):
+    monkeypatch.setattr(cluster_run, "LOST", 0.0)
+    monkeypatch.setattr(cluster_run, "offers_of", lambda client: {"w": {"threads": 1, "resources": {}}})
+    said = []
+    told = cluster_run.Told(lambda *event: said.append(event), crew.Standing(2, lambda line: None))
+    plans = [cluster_run.PoolTask(None, p, {}, {}, n) for p, n in (("x", {}), ("y", {"gpu": 1}))]
+    run = cluster_run.ClusterRun(None, plans, told, True, "tcp://h:1")
+    x, y = Pending(), Pending()
+    run.pending = {x: 0, y: 1}
+    run._give_up()
+    time.sleep(0.01)
+    run._give_up()
+    assert (x.cancelled, y.cancelled, list(run.pending.values())) == (False, True, [0])
+    assert run.outcomes[1].code == worker.MISTAKE and "tagged gpu=1, and none of 1 offers" in run.outcomes[1].error
+    assert said == [("y", "", run.outcomes[1].error)]
+
+
+def test_standing_tells_ends_and_what_runs():
+    told = []
+    standing = crew.Standing(3, told.append)
+    for step, pool in (("started", "a"), ("started", "b"), ("ended", "a"), ("started", "c"), ("ended", "b"),
+                       ("ended", "c")):  # fmt: skip
+        getattr(standing, step)(pool)
+    assert told == ["0 of 3 pools ended; running: a", "0 of 3 pools ended; running: a, b",
+                    "1 of 3 pools ended; running: b, c", "2 of 3 pools ended; running: c", "3 of 3 pools ended"]  # fmt: skip
+
+
+def test_differences_of_machines_in_words(tmp_path):
+    mine = {"versions": {"python": "3.12.1", "numpy": "2.2"}, "code": "1"}
+    assert cluster_tasks.difference(mine, mine) == ""
+    assert cluster_tasks.difference({"versions": {"python": "3.12.1"}}, mine) == "numpy is unknown there and 2.2 here"
+    file = tmp_path / "p.yaml"
+    file.write_text("a")
+    digest = cluster_tasks.file_hash(file)
+    assert cluster_tasks.unseen({str(file): digest, str(tmp_path): ""}) == ""
+    assert cluster_tasks.unseen({str(file): "0" * 64}) == f"sees another file as {file}"
+    assert cluster_tasks.unseen({str(tmp_path / "no"): ""}) == f"does not see {tmp_path / 'no'}"

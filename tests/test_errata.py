@@ -333,14 +333,14 @@ def test_an_edited_table_is_checked(tmp_path):
 def test_text_is_neutral_and_escaped():
     made = table(item=["7", "8", "9", "10"], reason=["wrong_key"] * 4,
                  status=["candidate", "confirmed", "rejected", "disputed"], proposed_key=["B", "C", "", ""],
-                 evidence=["<img src=x> *bold* | x", "y", "", "different keys are proposed (B, C)"],
+                 evidence=["<img src=x> *bold* | @someone", "y", "", "different keys are proposed (B, C)"],
                  models=["m_1 B, m2 B"] * 4, outcome=["", "confirmed: key_error 2 of 2 readings", "", ""])  # fmt: skip
     text = errata_text(made)
     places = [text.index(h) for h in ("## Confirmed (1)", "## Disputed (1)", "## Candidates (1)", "## Found in order")]
     assert places == sorted(places)
     assert "(key A → B proposed)" in text and "(key A → C)" in text
     assert "In question: whether another option is right." in text.split("## Candidates")[1]
-    assert "<img" not in text.replace(r"\<img", "") and r"\*bold\* \|" in text
+    assert "<img" not in text.replace(r"\<img", "") and r"\*bold\* \| `@`someone" in text
     assert "auditlib errata write params/toy.yaml" in text
     assert "No report speaks against an item." in errata_text(table(item=[]))
 
@@ -371,6 +371,20 @@ def test_command_writes_table_and_text(tmp_path, capsys):
     assert rows.loc["150", "status"] == "disputed" and rows.loc["257", "sources"] == "audit, list.csv"
     assert main(["errata", "text", str(tmp_path / "tinysee" / "errata.csv"), "--to", str(tmp_path / "t.md")]) == 0
     assert (tmp_path / "t.md").read_text().startswith("# TinySee: ")
+    # people edit the table: it is not written over, and read again it keeps what they decided
+    path = tmp_path / "tinysee" / "errata.csv"
+    edited = pd.read_csv(path, dtype=str, keep_default_na=False)
+    edited.loc[edited["item"].eq("57"), "status"] = "confirmed"
+    edited.loc[edited["item"].eq("121"), ["status", "outcome"]] = ["rejected", "looked at"]
+    edited.to_csv(path, index=False)
+    assert main(["errata", "write", params, "--outputs", str(tmp_path)]) == 2
+    assert "has been edited since it was written" in capsys.readouterr().err
+    assert main(["errata", "write", params, "--outputs", str(tmp_path), "--import", str(path)]) == 0
+    again = read_errata(path).rows.set_index("item")
+    assert again["status"].to_dict() == dict(zip(edited["item"], edited["status"]))
+    assert again.loc["57", ["proposed_key", "sources"]].tolist() == ["D", "audit, errata.csv"]
+    assert again.loc["121", "outcome"] == "looked at" and again.loc["150", "proposed_key"] == ""
     write(tmp_path / "list.csv", {"item": ["150"], "key": ["B"], "old_key": ["C"]})
-    assert main(["errata", "write", params, "--outputs", str(tmp_path), "--import", str(tmp_path / "list.csv")]) == 2
+    assert main(["errata", "write", params, "--outputs", str(tmp_path), "--import", str(tmp_path / "list.csv"),
+                 str(path)]) == 2  # fmt: skip
     assert "row 2: stale: item '150'" in capsys.readouterr().err

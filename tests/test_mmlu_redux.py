@@ -63,7 +63,7 @@ def test_bounds_without_reviews_hold_and_are_at_most_three_times_the_precision(d
 
 @pytest.mark.parametrize("size", redux.SIZES)
 def test_intervals_from_100_reviewed_items(data, size):
-    lists = [data.pool(s) for s in redux.subsets(size)]
+    lists = [data.pool(s) for s in redux.pools_of(size, data.letters.shape[1])]
     for found in data.found.values():
         inside, half, bias = redux.reviewed(lists, found, replications=120, draws=300)
         # meant to be 85 to 97%; two standard errors of 120 replications below

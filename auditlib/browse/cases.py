@@ -45,6 +45,13 @@ class Reply:
         whole = self.status in ("", "ok")
         return ("read" if self.answer else "unread") if whole else self.status
 
+    @property
+    def verdict(self) -> str:
+        """``right``, ``wrong``, or a score between; ``""`` where nobody judged."""
+        if self.right is None or self.right != self.right:
+            return ""
+        return {1.0: "right", 0.0: "wrong"}.get(self.right, f"score {self.right:g}")
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -88,6 +95,11 @@ class Case:
     def conditions(self) -> tuple[str, ...]:
         """Conditions with replies, the one with the image first."""
         return in_order(r.condition for r in self.replies)
+
+    @property
+    def named_key(self) -> str:
+        """The key as it stands among the votes: answers to yes-or-no questions are read in lower case."""
+        return _named(self.key, self.answer_type)
 
 
 class Cases:
@@ -146,6 +158,10 @@ class Cases:
             out.setdefault(item, []).append(Finding(*rest))
         return out
 
+    def row(self, item: str) -> dict[str, Any]:
+        """The row of the table that is about one item."""
+        return self._rows[item]
+
     def case(self, item: str, *, neighbours: bool = True) -> Case:
         """Everything about one item.
 
@@ -165,10 +181,14 @@ class Cases:
             **{n: row[n] for n in (*FACTS, "category", "severity", "score", "options")},
             findings=tuple(self._reasons.get(item, ())),
             replies=replies,
-            votes=votes(row["options"], row["key"], replies),
+            votes=votes(row["options"], _named(row["key"], row["answer_type"]), replies),
             tally=tally,
             neighbours=self.neighbours.of(item) if neighbours else (),
         )
+
+
+def _named(key: str, answer_type: str) -> str:
+    return key.lower() if answer_type == "yesno" else key
 
 
 def in_order(conditions: Iterable[str]) -> tuple[str, ...]:
@@ -189,7 +209,7 @@ def votes(
     """
     said: dict[str, dict[str, list[str]]] = {letter: {} for letter, _ in options}
     if not said and key and replies:
-        said[key.lower() if key.lower() in ("yes", "no") else key] = {}
+        said[key] = {}
     for r in replies:
         said.setdefault(r.answer, {}).setdefault(r.condition, []).append(r.model)
     names = sorted(said, key=lambda name: name == "")

@@ -15,8 +15,7 @@ let chosen = new Set();
 function make(kind, facts, ...inside) {
   const node = document.createElement(kind);
   for (const [name, value] of Object.entries(facts || {})) {
-    if (name === "class") node.className = value;
-    else if (name === "text") node.textContent = value;
+    if (name === "text") node.textContent = value;
     else if (value !== undefined && value !== null) node.setAttribute(name, value);
   }
   node.append(...inside.filter((x) => x !== null && x !== undefined));
@@ -241,11 +240,10 @@ function replies(e) {
     const mine = e.replies.filter((r) => r[1] === c);
     if (!mine.length) return;
     const brief = mine.map((r) => r[2] || "–").join(" ");
-    const rows = mine.map(([model, , answer, state, right, judge, text]) => {
-      const verdict = right === null ? "" : right === 1 ? "right" : right === 0 ? "wrong" : `score ${right}`;
+    const rows = mine.map(([model, , answer, state, verdict, judge, text]) => {
       return make("tr", {}, make("th", {scope: "row", text: content.models[model]}),
         make("td", {text: answer || "–", dir: "auto"}),
-        make("td", {class: verdict, text: [verdict, judge && `(${judge})`, state === "read" || state === "unread" ? "" : state].filter(Boolean).join(" ")}),
+        make("td", {class: ["right", "wrong"].includes(verdict) ? verdict : null, text: [verdict, verdict && judge && `(by ${judge})`, state === "read" || state === "unread" ? "" : state].filter(Boolean).join(" ")}),
         make("td", {class: "said text", dir: "auto", text: text || "(empty)"}));
     });
     const head = make("tr", {}, ...["Model", "Read as", "Verdict", "Reply"].map((text) => make("th", {scope: "col", class: "l", text})));
@@ -270,10 +268,14 @@ function neighbours(e) {
 
 // ------------------------------------------------------------------------------------------------ note and selection
 const plain = (text) => String(text).replace(/\s+/g, " ").trim();
-const marked = (text) => plain(text).replace(/([\\`*_{}[\]<>#|~$&])/g, "\\$1");
+function marked(text, start) { // as the Markdown list beside this page escapes it
+  const line = plain(text).replace(/([\\`*{}[\]<>#|~$])/g, "\\$1").replace(/(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])/g, "\\_")
+    .replace(/&(?=[A-Za-z\\][^\s&]*;)/g, "\\&");
+  return start ? line.replace(/^([-+])/, "\\$1").replace(/^(\d+)([.)])/, "$1\\$2") : line;
+}
 function note(e) {
   const lines = [`**${marked(content.benchmark)}, item ${marked(e.id)}** (${e.severity})`, ""];
-  if (e.question) lines.push("> " + marked(e.question), "");
+  if (e.question) lines.push("> " + marked(e.question, true), "");
   const counts = (name) => content.conditions.map(([, words], i) => {
     const row = e.votes.find((v) => v[0] === name);
     return row && row[1][i].length ? `${row[1][i].length} ${words}` : "";

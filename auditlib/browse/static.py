@@ -13,6 +13,7 @@ from auditlib.browse import words as w
 from auditlib.browse.cases import Case, Cases
 from auditlib.browse.filters import SORTS
 from auditlib.browse.neighbours import WORDS
+from auditlib.browse.note import OPTION, QUESTION
 from auditlib.browse.pictures import data_uri, pictures_of, small
 from auditlib.escape import html, json_data, visible
 from auditlib.figures.pipeline import plural
@@ -24,6 +25,8 @@ from auditlib.report.flagged import MEANING
 from auditlib.report.page import page
 
 _HERE = Path(__file__).parent
+#: characters of an answer that is no letter
+ANSWER = 300
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,8 @@ class Limits:
     pictures: int = 10_000_000
     side: int = 512
     picture: int = 60_000
-    question: int = 3000
-    option: int = 600
+    question: int = QUESTION
+    option: int = OPTION
     reply: int = 400
 
 
@@ -137,14 +140,13 @@ def _links(paths: RunPaths) -> list[tuple[str, str]]:
 def _entry(case: Case, cases: Cases, place: int, limits: Limits) -> dict[str, Any]:
     """One item without replies and neighbours."""
     index = {m: i for i, m in enumerate(cases.models)}
-    key = case.key.lower() if case.answer_type == "yesno" else case.key
     return {
         "id": visible(case.item, newlines=False),
         "item": case.item,
         "place": place,
         "question": visible(clip(case.question, limits.question)),
         "options": [[a, visible(clip(t, limits.option))] for a, t in case.options],
-        "key": visible(clip(key, limits.option), newlines=False),
+        "key": visible(clip(case.named_key, ANSWER), newlines=False),
         "type": case.answer_type,
         "stratum": visible(case.stratum, newlines=False),
         "facts": [visible(x, newlines=False) for x in (case.substratum, case.source)],
@@ -154,7 +156,7 @@ def _entry(case: Case, cases: Cases, place: int, limits: Limits) -> dict[str, An
         "tally": case.tally,
         "findings": [[f.detector, f.severity, round(f.score, 4), visible(f.message), f.arm,
                       visible(clip(f.facts, 500), newlines=False)] for f in case.findings],
-        "votes": [[visible(clip(name, 120), newlines=False),
+        "votes": [[visible(clip(name, ANSWER), newlines=False),
                    [[index[m] for m in said.get(c, ())] for c in cases.conditions]] for name, said in case.votes],
         "states": list(dict.fromkeys(r.state for r in case.replies)),
         "neighbours": [[g.kind, g.total, list(g.items)] for g in case.neighbours],
@@ -166,9 +168,8 @@ def _entry(case: Case, cases: Cases, place: int, limits: Limits) -> dict[str, An
 def _replies(case: Case, cases: Cases, limits: Limits) -> list[list[Any]]:
     index = {m: i for i, m in enumerate(cases.models)}
     place = {c: i for i, c in enumerate(cases.conditions)}
-    return [[index[r.model], place[r.condition], visible(clip(r.answer, 120), newlines=False), r.state,
-             None if r.right is None or r.right != r.right else r.right, r.judge,
-             visible(clip(r.text, limits.reply))] for r in case.replies]  # fmt: skip
+    return [[index[r.model], place[r.condition], visible(clip(r.answer, ANSWER), newlines=False), r.state,
+             r.verdict, r.judge, visible(clip(r.text, limits.reply))] for r in case.replies]  # fmt: skip
 
 
 def _name_neighbours(items: list[dict[str, Any]], shown: set[str], cases: Cases, limits: Limits) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from auditlib import frames
 from auditlib.curation.effort import effort_changes, read_effort
 from auditlib.curation.error_labels import read_error_labels, wrong_answers, wrong_population
 from auditlib.curation.errors import error_classes
@@ -26,7 +27,12 @@ def error_tables(c: Curation) -> dict[str, pd.DataFrame]:
     path = c.params.labelled_errors
     if path is None:
         return {}
-    labels = read_error_labels(path, c.pool.items["item"].astype(str).tolist())
+    labels = read_error_labels(path, [*c.pool.items["item"].astype(str), *c.source.beyond])
+    kept = ~labels["item"].isin(c.source.beyond)
+    gone = _beyond(int((~kept).sum()), path.name, "labels")
+    labels = labels[kept].reset_index(drop=True)
+    if not len(labels):
+        return {"labelled_coverage": gone}
     if "model" not in labels:
         labels["model"] = ""
     shares, agreement = [], []
@@ -36,7 +42,14 @@ def error_tables(c: Curation) -> dict[str, pd.DataFrame]:
         shares.append(found.table.assign(model=model, method=found.method, conflicts=found.conflicts))
         agreement.append(found.kappa.assign(model=model))
     out = {"errors": pd.concat(shares, ignore_index=True), "errors_agreement": pd.concat(agreement, ignore_index=True)}
-    return {k: v[["model", *(x for x in v if x != "model")]] for k, v in out.items()}
+    out = {k: v[["model", *(x for x in v if x != "model")]] for k, v in out.items()}
+    return out | ({"labelled_coverage": gone} if len(gone) else {})
+
+
+def _beyond(n: int, file: str, what: str) -> pd.DataFrame:
+    """A coverage row about rows on items that a quick look leaves out; empty for none."""
+    reason = f"{what} of items beyond the limit of this quick look"
+    return frames.frame("coverage", [frames.coverage_row("excluded", n=n, run=file, reason=reason)] if n else [])
 
 
 def _sample(c: Curation, model: str, labels: pd.DataFrame) -> pd.DataFrame | None:
@@ -71,6 +84,11 @@ def effort_tables(c: Curation) -> dict[str, pd.DataFrame]:
     if path is None:
         return {}
     runs = read_effort(path)
+    kept = ~runs["item"].isin(c.source.beyond)
+    gone = _beyond(int((~kept).sum()), path.name, "runs at several levels of effort")
+    runs = runs[kept].reset_index(drop=True)
+    if not len(runs):
+        return {"effort_coverage": gone}
     known = None
     if "capability" not in runs and c.pool.capability is not None:
         known = dict(zip(c.pool.items["item"].astype(str), c.pool.capability.astype(str)))
@@ -80,4 +98,4 @@ def effort_tables(c: Curation) -> dict[str, pd.DataFrame]:
                              mend="give the file a column capability, or the ids of the pool")  # fmt: skip
     found = effort_changes(runs, capability=known)
     return {"effort": found.changes, "effort_models": found.models, "effort_tokens": found.tokens,
-            "effort_unpaired": found.unpaired}  # fmt: skip
+            "effort_unpaired": found.unpaired, **({"effort_coverage": gone} if len(gone) else {})}  # fmt: skip

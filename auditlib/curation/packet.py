@@ -35,12 +35,18 @@ def people_of(settings: Params, paths: RunPaths) -> People | None:
     Notes
     -----
     Items whose reading is still due are left out: they go on waiting. Readers also see items that nobody flagged; these
-    count in the prevalence.
+    count in the prevalence. In a quick look at the first items, decisions on the packet of the whole pool are read;
+    those on other items count in the summary of the readers only.
     """
+    from auditlib.review.files import PACKET
     from auditlib.review.stage import decision_files, load_review, review_folder
 
     if not decision_files(settings, review_folder(paths)):
         return None
+    whole, cut, _ = paths.pool.rpartition(".limit")
+    if cut and not (review_folder(paths) / PACKET).exists():
+        # a quick look has no packet of its own: the decisions belong to that of the whole pool
+        paths = RunPaths(paths.outputs, whole)
     return from_review(load_review(settings, paths))
 
 

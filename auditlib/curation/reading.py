@@ -42,6 +42,10 @@ def curation_pool(pool: Pool, settings: CurationParams | None = None) -> Curatio
         raise AuditError("no run has the image", file=_source(pool), mend="curation needs runs with the image")
     counted = {c: _draws(pool, c) for c in ("full", "blind") if c in arm.hits}
     seen = {c: (d.trials > 0).any(axis=0) for c, d in counted.items()}
+    if not seen["full"].any():
+        raise AuditError("every count with the image is 0: no draw was made", file=_source(pool),
+                         mend="check the columns and rows that hold the counts; a cell without draws is left out"
+                         )  # fmt: skip
     roles = {
         "inspectors": _role(pool, "inspectors", settings.inspectors, "blind", seen.get("blind")),
         "panel": _role(pool, "panel", settings.panel, "full", seen["full"]),
@@ -65,6 +69,9 @@ def _source(pool: Pool):
 def _role(pool: Pool, role: str, named: list[str], condition: str, seen: np.ndarray | None) -> np.ndarray:
     """Places of the models of one role."""
     names = pool.model_names
+    if twice := sorted({n for n in named if named.count(n) > 1}):
+        raise AuditError(f"curation.{role} names {twice[0]!r} twice, so that it would count twice", file=_source(pool),
+                         mend="name each model once")  # fmt: skip
     has = np.zeros(len(names), bool) if seen is None else seen
     for name in named:
         if name not in names or not has[names.index(name)]:

@@ -126,16 +126,25 @@ def judged(
         return _waits(curation, "adjudication", "the params have no curation.adjudication block")
     if not wanted:
         return _waits(curation, "adjudication", "no item was recalled")
-    everyone = set(curation.pool.items["item"])
+    # in a quick look at the first items, rows on the others are known and left out
+    everyone = set(curation.pool.items["item"]) | curation.source.beyond
     files = list(a.votes) or _companion(curation.source, "votes", outputs)
     # those of an embedded pool name all its items, also where only the first ones are looked at
     votes = read_votes(files, everyone if a.votes else None) if files else None
     coverage = frames.frame("coverage")
     if votes is not None:
+        coverage = frames.frame("coverage", lopsided(votes, a.quorum) if a.votes else [])
+        beyond = votes["item"].isin(curation.source.beyond)
+        if a.votes and beyond.any():
+            why = "votes on items beyond the limit of this quick look"
+            row = frames.coverage_row("excluded", n=int(beyond.sum()), reason=why)
+            coverage = pd.concat([coverage, frames.frame("coverage", [row])], ignore_index=True)
+        votes = votes[~beyond]
         aside = ~votes["item"].isin(wanted)
         if a.votes and aside.any():
             why = "votes on items that no rule recalled"
-            coverage = frames.frame("coverage", [frames.coverage_row("excluded", n=int(aside.sum()), reason=why)])
+            row = frames.coverage_row("excluded", n=int(aside.sum()), reason=why)
+            coverage = pd.concat([coverage, frames.frame("coverage", [row])], ignore_index=True)
             if aside.all() and not a.judges:
                 return _waits(curation, "adjudication", f"all {len(votes):,} {why}")
         votes = votes[~aside].reset_index(drop=True)
@@ -148,11 +157,31 @@ def judged(
         cases = candidates_of(questions, replies, settings, wanted=wanted)
         known = dict(zip(curation.pool.models["model"], curation.pool.providers))
         judges = [Judge(j.name, known.get(j.name, ""), generation=_generation(a)) for j in a.judges]
-        return replace(curation, adjudication=adjudicate(cases, judges, ask, settings, votes=votes))
+        found = adjudicate(cases, judges, ask, settings, votes=votes)
+        said = pd.concat([coverage, found.coverage], ignore_index=True) if len(coverage) else found.coverage
+        return replace(curation, adjudication=replace(found, coverage=said))
     if votes is None or not len(votes):
         return _waits(curation, "adjudication", "no vote file is named, and no judge to ask")
     decisions = decide(votes, settings, items=wanted)
     return replace(curation, adjudication=Adjudication(votes, decisions, coverage))
+
+
+def lopsided(votes: pd.DataFrame, quorum: int) -> list[dict[str, Any]]:
+    """Coverage rows about votes of one round only, or of fewer judges than must agree."""
+    rows, cast = [], votes[votes["label"].ne("")]
+    rounds = sorted(cast["round"].unique().tolist())
+    if len(rounds) == 1:
+        lost = "no judge saw the others' reasons, and nothing is confirmed" if rounds == [1] else (
+            "what judges said before they saw each other's reasons is not known")  # fmt: skip
+        reason = f"all votes are of round {rounds[0]}: {lost}"
+        rows.append(frames.coverage_row("warning", n=len(cast), reason=reason))
+    judges = sorted(cast["judge"].unique().tolist())
+    if 0 < len(judges) < quorum or len(judges) == 1:
+        who = f"one judge ({judges[0]})" if len(judges) == 1 else f"{len(judges)} judges"
+        reason = f"all votes are of {who}, {quorum} must agree to confirm: nothing can be confirmed" if (
+            len(judges) < quorum) else f"all votes are of {who}: agreement cannot be told"  # fmt: skip
+        rows.append(frames.coverage_row("warning", n=len(cast), reason=reason))
+    return rows
 
 
 def _generation(a: Any) -> Any:

@@ -21,7 +21,7 @@ _SUMS = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1], [0, 0, 0, 1]], float
 #: which of them coordinates k and l share
 _SHARED = np.array([[0, 1, 2, 3], [1, 1, 3, 3], [2, 3, 2, 3], [3, 3, 3, 3]])
 #: items from which the border of the abilities is estimated; it is a sum over items, and only a metric
-_BORDER_ITEMS = 3_000
+_BORDER_ITEMS = 128
 
 
 def _places() -> NDArray[np.int64]:
@@ -101,7 +101,7 @@ def _levels(w: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def curvature(problem: Problem, x: NDArray[np.float64], into: Metric | None = None) -> Metric:
-    """The metric at ``x``: items exactly, the border of abilities from evenly spaced runs of items.
+    """The metric at ``x``: items exactly, the border of abilities from evenly spaced items.
 
     ``into`` is an old metric of the same problem, whose arrays are overwritten.
     """
@@ -111,12 +111,13 @@ def curvature(problem: Problem, x: NDArray[np.float64], into: Metric | None = No
     pairs = np.ascontiguousarray((features[:, _PAIRS[0]] * features[:, _PAIRS[1]]).T)
     scales = np.vstack([a * (1 - a / s.a_max), (b / s.b_max) ** 2 - 1]).astype(np.float32)
     turn = (1 - (theta / s.theta_max) ** 2).T.astype(np.float32)
-    thetas = np.ascontiguousarray(theta.T, dtype=np.float32)[:, None]
+    # one copy per coordinate that it meets: long inner loops
+    thetas = np.repeat(theta.T.astype(np.float32)[:, None], 4, axis=1)
     every = max(1, n // _BORDER_ITEMS)
     of_items = np.empty((n, 8, 8), np.float32) if into is None else into.items
     pull = (np.empty((8 * n, 4 * m), np.float32) if into is None else into.pull).reshape(n, 8, 4 * m)
     border, used = np.zeros((4 * m, 4 * m)), 0
-    for at, block in enumerate(problem.blocks):
+    for block in problem.blocks:
         cut = block.cut
         width, scale = cut.stop - cut.start, scales[:, cut]
         p = np.matmul(features, gate(a[:, cut], b[:, cut]).reshape(5, -1), out=work("p", m, 4 * width))
@@ -146,12 +147,13 @@ def curvature(problem: Problem, x: NDArray[np.float64], into: Metric | None = No
         h[range(8), range(8)] += s.residual
         of_items[cut] = inverses(h, work("spare", 8, 8, width, dtype=np.float32)).transpose(2, 0, 1)
         np.matmul(of_items[cut], rows, out=pull[cut])
-        if at % every == 0:
-            used += width
-            border += _abilities(slope, turn, levels)
-            border -= rows.reshape(-1, 4 * m).T @ pull[cut].reshape(-1, 4 * m)
-            if problem.aligned:
-                border += (own * weight.T[:, :, None]).reshape(-1, 4 * m).T @ own.reshape(-1, 4 * m)
+        some = slice(-cut.start % every, None, every)
+        used += len(range(width)[some])
+        border += _abilities(slope[some], turn, levels[some])
+        border -= rows[some].reshape(-1, 4 * m).T @ pull[cut][some].reshape(-1, 4 * m)
+        if problem.aligned:
+            mine = own[some]
+            border += (mine * weight.T[some, :, None]).reshape(-1, 4 * m).T @ mine.reshape(-1, 4 * m)
     border *= n / used
     border[range(4 * m), range(4 * m)] += s.ability
     return Metric(of_items, pull.reshape(8 * n, 4 * m), np.linalg.inv(border))
@@ -188,11 +190,10 @@ def _align(
     both = levels[:, 3]
     for r in range(2):
         # the logit moves with its own condition (coordinates base and 1 + r) and with the full one (all four)
-        own[:, r] = (full[r][:, None] * both)[:, None]
-        alone = (levels[:, 1 + r] - both) * view[:, None]
-        own[:, r, 0] += alone
-        own[:, r, 1 + r] += alone
-    own *= lever[:, None]
+        joint = full[r][:, None] * both
+        either = joint + (levels[:, 1 + r] - both) * view[:, None]
+        for k in range(4):
+            np.multiply(either if k in (0, 1 + r) else joint, lever[:, k], out=own[:, r, k])
     return weight, jac, own.reshape(width, 2, 4 * m)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,21 @@ from auditlib.pool import Arm, Pool
 from auditlib.seeds import generator
 from auditlib.sensitivity.contrasts import mcnemar_exact
 from auditlib.stats.categories import CATEGORIES, categories
+from auditlib.stats.intervals import Interval, no_interval, percentile
 from auditlib.stats.multiplicity import bh
-from auditlib.stats.paired import mean_interval, sign_flip
+from auditlib.stats.paired import BATCH, cluster_totals, sign_flip
 
 MOVES = ("item", "arm", "before", "after", "full_before", "blind_before", "of_before", "full_after", "blind_after",
          "of_after")  # fmt: skip
 PAIRED = ("arm", "quantity", "condition", "model", "items", "clusters", "before", "after", "difference", "low", "high",
           "gained", "lost", "p", "p_method", "q")  # fmt: skip
+#: statistics whose estimate rests on random draws, which hang on the pool's name
+RANDOM = ("split_half_difference",)
 #: bootstrap draws of an interval
 DRAWS = 2_000
+
+#: quantity, condition, model, which shared items (mask), and the score of each of these before and after
+Part = tuple[str, str, str, NDArray, NDArray, NDArray]
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,11 @@ def paired_numbers(s: Shared, seed: int) -> pd.DataFrame:
     """
     rows = []
     for arm in s.arms:
-        made = [_row(s, arm, *part, seed) for part in (*_shares(s, arm), *_accuracies(s, arm))]
+        parts = [*_shares(s, arm), *_accuracies(s, arm)]
+        if not parts:
+            continue
+        ends = _intervals(s, parts, generator(seed, "diff", arm))
+        made = [_row(s, arm, part, end, generator(seed, "diff", arm, *part[:3])) for part, end in zip(parts, ends)]
         for kind in dict.fromkeys(r["quantity"] == "accuracy" for r in made):
             mine = [r for r in made if (r["quantity"] == "accuracy") == kind]
             for r, q in zip(mine, bh([r["p"] for r in mine])):
@@ -146,7 +156,26 @@ def paired_numbers(s: Shared, seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(PAIRED))
 
 
-Part = tuple[str, str, str, NDArray, NDArray, NDArray]
+def _intervals(s: Shared, parts: Sequence[Part], rng: np.random.Generator) -> list[Interval]:
+    """Percentile intervals of the mean differences of all parts, from one set of draws of the shared items."""
+    columns = np.zeros((len(s.items), 2 * len(parts)))
+    for n, (_, _, _, keep, before, after) in enumerate(parts):
+        columns[keep, 2 * n] = after - before
+        columns[keep, 2 * n + 1] = 1
+    totals = cluster_totals(columns, s.cluster)
+    units = len(totals)
+    if units < 2:
+        return [no_interval("one item or cluster")] * len(parts)
+    drawn, step = [], max(1, BATCH // units)
+    for start in range(0, DRAWS, step):
+        size = min(step, DRAWS - start)
+        at = rng.integers(units, size=(size, units)) + units * np.arange(size)[:, None]
+        weight = np.bincount(at.ravel(), minlength=size * units).reshape(size, units).astype(float)
+        drawn.append(weight @ totals)
+    sums = np.concatenate(drawn)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = sums[:, ::2] / sums[:, 1::2]
+    return [percentile(means[:, n], 0.95, "percentile bootstrap over items or clusters") for n in range(len(parts))]
 
 
 def _shares(s: Shared, arm: str) -> Iterator[Part]:
@@ -173,23 +202,22 @@ def _accuracies(s: Shared, arm: str) -> Iterator[Part]:
                        hits1[keep, j] / trials1[keep, j])  # fmt: skip
 
 
-def _row(s: Shared, arm: str, quantity: str, condition: str, model: str, keep: NDArray, before: NDArray,
-         after: NDArray, seed: int) -> dict[str, Any]:  # fmt: skip
+def _row(s: Shared, arm: str, part: Part, ends: Interval, rng: np.random.Generator) -> dict[str, Any]:
+    quantity, condition, model, keep, before, after = part
     d = after - before
     cluster = None if s.cluster is None else s.cluster[keep]
-    rng = generator(seed, "diff", arm, quantity, condition, model)
     plain = bool(np.isin(before, (0, 1)).all() and np.isin(after, (0, 1)).all())
-    found = mean_interval(d, cluster, rng=rng, draws=DRAWS)
     gained, lost = (int((d > 0).sum()), int((d < 0).sum())) if plain else (np.nan, np.nan)
     if plain and cluster is None:
         p, method = mcnemar_exact(lost, gained), "exact McNemar"
     else:
         flipped = sign_flip(d, cluster, rng=rng)
-        p, method = flipped.p, flipped.p_method
+        p, method = flipped.p, f"{flipped.p_method} sign flips".replace("sign flips sign flips", "sign flips")
     return {"arm": arm, "quantity": quantity, "condition": condition, "model": model, "items": int(keep.sum()),
-            "clusters": found.clusters, "before": float(before.mean()), "after": float(after.mean()),
-            "difference": float(d.mean()), "low": found.interval.low, "high": found.interval.high, "gained": gained,
-            "lost": lost, "p": p, "p_method": method, "q": np.nan}  # fmt: skip
+            "clusters": int(keep.sum()) if cluster is None else len(set(cluster.tolist())),
+            "before": float(before.mean()), "after": float(after.mean()), "difference": float(d.mean()),
+            "low": ends.low, "high": ends.high, "gained": gained, "lost": lost, "p": p, "p_method": method,
+            "q": np.nan}  # fmt: skip
 
 
 def changed_statistics(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
@@ -200,7 +228,7 @@ def changed_statistics(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFram
     DataFrame
         metric, arm, policy, models, stratum, null_kind, p_method, nth (of rows that are alike in these), and n,
         estimate, low, high, null, excess, p with ``_before`` and ``_after``. ``change`` is ``estimate``, or ``interval
-        or p`` where n and estimate are the same.
+        or p`` where n and estimate are the same, or the estimate itself is one of random draws.
     """
     on = ["metric", "arm", "policy", "models", "stratum", "null_kind", "p_method"]
     numbers = ["n", "estimate", "low", "high", "null", "excess", "p"]
@@ -216,5 +244,6 @@ def changed_statistics(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFram
         x, y = (pd.to_numeric(t[f"{name}_{s}"], errors="coerce").to_numpy(float) for s in ("before", "after"))
         # saved tables hold 12 digits
         same[name] = np.isclose(x, y, rtol=1e-9, atol=1e-12, equal_nan=True)
-    t["change"] = np.where(same["n"] & same["estimate"], "interval or p", "estimate")
+    drawn = t["metric"].isin(RANDOM).to_numpy()
+    t["change"] = np.where(same["n"] & (same["estimate"] | drawn), "interval or p", "estimate")
     return t[~np.logical_and.reduce(list(same.values()))].reset_index(drop=True)

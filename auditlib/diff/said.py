@@ -58,7 +58,7 @@ def parts(d: Difference) -> list[Part]:
     if len(d.ranks):
         found += [_ranks(d, arm) for arm in dict.fromkeys(d.ranks["arm"])]
     if len(d.paired):
-        found += [_paired(d, arm) for arm in dict.fromkeys(d.paired["arm"])]
+        found += [_paired(d, arm) for arm in dict.fromkeys(d.paired["arm"]) if not alike(d, arm)]
     if len(d.categories):
         found.append(_categories(d))
     if len(d.findings):
@@ -96,8 +96,18 @@ def short(d: Difference) -> list[str]:
     return out
 
 
+def alike(d: Difference, arm: str) -> bool:
+    """Whether every score of an arm on the shared items is the same before and after."""
+    mine = d.paired.loc[d.paired["arm"].eq(arm), ["difference", "gained", "lost"]]
+    return not mine.fillna(0).astype(float).ne(0).to_numpy().any()
+
+
 def _moved(d: Difference, arm: str) -> list[str]:
     mine = d.paired[d.paired["arm"].eq(arm)]
+    if alike(d, arm):
+        keys = d.items["what"].eq("key").any() and arm == "judged"
+        why = "; stored verdicts do not follow a changed key" if keys else ""
+        return [f"Shared items ({arm}): every model scores as before{why}."]
     zero = mine[mine["quantity"].eq("zero_gain_share")]
     out = []
     for r in zero.to_dict("records"):
@@ -121,7 +131,7 @@ def _moved(d: Difference, arm: str) -> list[str]:
 
 
 def _difference(r: dict) -> str:
-    p = f", p {numerals.p_says(r['p'])} ({r['p_method']})" if r["p"] == r["p"] else ""
+    p = f", {numerals.p_says(r['p'])} ({r['p_method']})" if r["p"] == r["p"] else ""
     ends = numerals.interval(r["low"], r["high"], numerals.pp)
     return f"difference {numerals.points(r['difference'])}, 95% interval {ends}{p}"
 
@@ -210,7 +220,7 @@ def _words(column: pd.Series) -> pd.Series:
 
 def _findings(d: Difference) -> Part:
     columns = (Column("item", "Item"), Column("detector", "Detector"), Column("arm", "Arm"), Column("change", "Change"),
-               Column("severity_before", "Severity before"), Column("severity_after", "after"),
+               Column("severity_before", "Severity before"), Column("severity_after", "Severity after"),
                Column("before", "Before"), Column("after", "After"))  # fmt: skip
     counts = d.findings.groupby(["detector", "change"], sort=False).size().unstack(fill_value=0)
     counts = counts.reindex(columns=["appeared", "vanished", "changed"], fill_value=0).reset_index()

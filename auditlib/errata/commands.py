@@ -8,6 +8,9 @@ from pathlib import Path
 
 from auditlib.errors import AuditError
 
+#: most signs in the text of an issue
+ISSUE = 65_536
+
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add ``errata write``, ``errata patch`` and ``errata text`` to the command's parser."""
@@ -65,6 +68,7 @@ def _write(options: argparse.Namespace) -> int:
     params = load_params(options.params)
     outputs = options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
     paths = RunPaths(outputs, params.pool)
+    _refuse_edited(paths, options.lists)
     packet, decisions = _review(params, paths, options.review)
     built = build_errata(load_audit(paths), packet=packet, decisions=decisions, lists=options.lists,
                          columns=_columns(options.columns))  # fmt: skip
@@ -78,6 +82,18 @@ def _write(options: argparse.Namespace) -> int:
     for path in write_errata(built.errata, paths.errata_csv, paths.errata_json):
         print(f"wrote {_shown(path)}")
     return 0
+
+
+def _refuse_edited(paths, lists: Sequence[Path]) -> None:
+    """Refuse to write over a table that people have edited, unless it is read as one of the lists."""
+    from auditlib.errata.table import read_errata
+
+    csv, beside = paths.errata_csv, paths.errata_json
+    if not csv.exists() or not beside.exists() or csv.resolve() in {p.resolve() for p in lists}:
+        return
+    if not read_errata(csv).rows.equals(read_errata(beside).rows):
+        raise AuditError("the table has been edited since it was written", file=csv,
+                         mend="keep what people decided: give the table with --import, or move it away")  # fmt: skip
 
 
 def _review(params, paths, given: Sequence[Path]) -> tuple[Path | None, list[Path]]:
@@ -132,6 +148,8 @@ def _text(options: argparse.Namespace) -> int:
     with atomic(options.to) as file:
         file.write_text(said, encoding="utf-8")
     print(f"wrote {_shown(options.to)}")
+    if len(said) > ISSUE:
+        print(f"note: {len(said):,} signs, more than an issue on GitHub may have ({ISSUE:,}); attach the file instead")
     return 0
 
 

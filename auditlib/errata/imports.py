@@ -38,6 +38,7 @@ NAMES = {
     "source": ("sources", "source", "reported_by"),
     "outcome": ("outcome",),
     "benchmark": ("benchmark", "dataset"),
+    "detectors": ("detectors",),
     "pair": ("pair", "pair_id"),
     "question": ("question",),
     "options": ("options", "choices"),
@@ -213,10 +214,12 @@ def _report(row: Mapping[str, str], benchmark: Benchmark, path: Path, at: int, *
     if new and not keeps and reason == UNSPECIFIED:
         reason = "wrong_key"
     topics = ("key", "options", "picture", "scoring") if clear else ()
-    # the detectors that a table of this project names made candidates, people did not
-    people = not (row.get("source", "") == "audit" and status == CANDIDATE)
     bare = keeps and not word and not row.get("status", "")
-    return Report(item, reason, status, row.get("source") or path.name, people, old, new, says,
+    source, detectors = row.get("source") or path.name, tuple(d for d in row.get("detectors", "").split(", ") if d)
+    # a table of this project, perhaps edited: what detectors alone point at stays a candidate of theirs
+    people = not (detectors and source == "audit" and status == CANDIDATE)
+    source = path.name if "detectors" in row and people else source
+    return Report(item, reason, status, source, people, old, new, says, () if people else detectors,
                   outcome=row.get("outcome", ""), topics=topics, lone=not (clear or bare),
                   pair=row.get("pair", ""))  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import pandas as pd
 
 from auditlib.errata.reasons import CANDIDATE, CONFIRMED, REASONS, REJECTED, STATUSES
 from auditlib.errata.table import Errata
-from auditlib.escape import markdown as md
+from auditlib.escape import markdown
 from auditlib.figures.pipeline import plural
 
 #: entries of one status; the table holds all
@@ -19,6 +20,11 @@ MODELS = 8
 #: topics of which the models' letters with the image say something
 VOTED = ("key", "options", "scoring")
 _HEADS = {"confirmed": "Confirmed", "disputed": "Disputed", "candidate": "Candidates", "rejected": "Found in order"}
+
+
+def md(text: object) -> str:
+    """Text for an issue: escaped, and without calling the people whom it names with an at sign."""
+    return re.sub(r"@(?=\w)", "`@`", markdown(text))
 
 
 def errata_text(errata: Errata, table: str = "errata.csv") -> str:
@@ -105,7 +111,7 @@ def _details(r: dict[str, Any]) -> list[str]:
     said = [f"votes with the image: {md(votes)}" if votes else "",
             f"reviewers: {md(r['outcome'])}" if r["outcome"] else "",
             f"sources: {md(r['sources'])}" if r["sources"] and r["sources"] != "audit" else ""]  # fmt: skip
-    return [f"  {'; '.join(s for s in said if s)}"] if any(said) else []
+    return [f"  - {s}" for s in said if s]
 
 
 def _again(errata: Errata, table: str) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -38,6 +38,8 @@ _REQUEST = (
     "item", "model", "condition", "prompt_mode", "sample", "purpose", "prompt_version", "text_sha256", "pictures",
     "generation", "prompt",
 )  # fmt: skip
+#: columns of an answer
+COLUMNS = ("key", *_REQUEST, *_REPLY)
 
 
 class Store:
@@ -154,11 +156,29 @@ class Store:
         said = [
             logprobs if n == "letter_logprobs" else created if n == "created" else getattr(reply, n) for n in _REPLY
         ]
-        columns = ", ".join(["key", *_REQUEST, *_REPLY])
-        marks = ", ".join("?" * (1 + len(_REQUEST) + len(_REPLY)))
+        columns, marks = ", ".join(COLUMNS), ", ".join("?" * len(COLUMNS))
         values = _clean((request.key, *asked, *said))
         with self._said(), self._writing():
             self._db.execute(f"INSERT OR IGNORE INTO answers ({columns}) VALUES ({marks})", values)
+
+    @contextmanager
+    def together(self) -> Iterator[Callable[[tuple], str]]:
+        """Take whole rows of another store in, all or none: a function of a row in the order of :data:`COLUMNS`.
+
+        It says what became of the row: ``new``, ``same`` as the answer that is here, or another (``other``), which
+        changes nothing.
+        """
+        marks, place = ", ".join("?" * len(COLUMNS)), [COLUMNS.index(n) for n in ("outcome", "text")]
+
+        def take(row: tuple) -> str:
+            here = self._db.execute("SELECT outcome, text FROM answers WHERE key = ?", (row[0],)).fetchone()
+            if here is not None:
+                return "same" if here == tuple(row[i] for i in place) else "other"
+            self._db.execute(f"INSERT INTO answers ({', '.join(COLUMNS)}) VALUES ({marks})", row)
+            return "new"
+
+        with self._said(), self._writing():
+            yield take
 
     def get(self, key: str) -> Reply | None:
         """The final outcome under a key."""

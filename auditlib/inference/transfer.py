@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from auditlib.errors import AuditError
-from auditlib.inference.store import FINAL, SCHEMA_VERSION, Store, answer_columns
+from auditlib.inference.store import COLUMNS, FINAL, SCHEMA_VERSION, Store
 from auditlib.paths import atomic
 
-#: rows that are copied at a time
-_CHUNK = 1000
+_MEND = "give a file that 'auditlib answers export' wrote, copied whole"
 
 
 @dataclass(frozen=True)
@@ -75,15 +74,21 @@ def import_answers(files: Sequence[Path], into: Path) -> list[Taken]:
 
 
 def _take(file: Path, store: Store) -> Taken:
-    mend = "give a file that 'auditlib answers export' wrote, copied whole"
-    if not file.is_file():
-        raise AuditError("there is no such file", file=file, mend=mend)
-    if file.resolve() == store.path.resolve():
-        raise AuditError("this file is the store itself", file=file, mend=mend)
+    if file.exists() and file.resolve() == store.path.resolve():
+        raise AuditError("this file is the store itself", file=file, mend=_MEND)
     counts = {"new": 0, "same": 0, "other": 0}
-    columns = answer_columns()
+    with closing(_rows(file)) as rows, store.together() as take:
+        for row in rows:
+            counts[take(row)] += 1
+    return Taken(file, **counts)
+
+
+def _rows(file: Path) -> Iterator[tuple]:
+    """Answers of an export, one by one; the file is only read."""
+    if not file.is_file():
+        raise AuditError("there is no such file", file=file, mend=_MEND)
     try:
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
             db.execute("PRAGMA trusted_schema=OFF")
             kinds = dict(db.execute("SELECT name, type FROM sqlite_master"))
             if kinds.get("meta") != "table" or kinds.get("answers") != "table":
@@ -92,15 +97,10 @@ def _take(file: Path, store: Store) -> Taken:
             if version != str(SCHEMA_VERSION):
                 raise AuditError(f"answers of version {version}; this program reads version {SCHEMA_VERSION}",
                                  file=file, mend="use the program's version that wrote them")  # fmt: skip
-            found = [r[0] for r in db.execute("PRAGMA quick_check(1)")]
-            if found != ["ok"]:
-                raise sqlite3.DatabaseError(found[0])
+            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise sqlite3.DatabaseError(found)
             marks = ", ".join("?" * len(FINAL))
-            rows = db.execute(f"SELECT {', '.join(columns)} FROM answers WHERE outcome IN ({marks})", FINAL)
-            with store.together() as put:
-                while part := rows.fetchmany(_CHUNK):
-                    for row in part:
-                        counts[put(row)] += 1
+            yield from db.execute(f"SELECT {', '.join(COLUMNS)} FROM answers WHERE outcome IN ({marks})", FINAL)
     except sqlite3.Error as e:
-        raise AuditError(f"this is no export of answers, or it is damaged ({e})", file=file, mend=mend) from None
-    return Taken(file, **counts)
+        raise AuditError(f"this is no export of answers, or it is damaged ({e})", file=file, mend=_MEND) from None

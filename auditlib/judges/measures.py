@@ -34,7 +34,7 @@ def measure(j: Judges) -> Result:
         Calls that contradict what people rated.
     """
     lacking: dict[str, str] = {}
-    out: dict[str, pd.DataFrame] = {"states": answer_states(j.calls.table, ("judge", "paradigm"))}
+    out: dict[str, pd.DataFrame] = {}
     coverage: list[dict[str, Any]] = []
 
     def add(name: str, make: Callable[[], pd.DataFrame], why: str) -> None:
@@ -44,6 +44,8 @@ def measure(j: Judges) -> Result:
         else:
             lacking[name] = why
 
+    add("states", lambda: answer_states(j.calls.table, ("judge", "paradigm")) if len(j.calls.table) else pd.DataFrame(),
+        "there are no calls of judges")  # fmt: skip
     _reliability(j, add, coverage, lacking)
     _decisions(j, add, coverage, lacking)
     others = j.calls.table[~is_perturbation(j.calls.table)]

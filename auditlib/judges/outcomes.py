@@ -26,7 +26,7 @@ _KEY = [*SETTING, *_UNIT]
 
 def is_perturbation(calls: pd.DataFrame) -> pd.Series:
     """Calls that belong to a perturbation: their only candidates are gold and perturbed."""
-    return calls["shown"].map(lambda shown: set(shown) <= {GOLD, PERTURBED})
+    return calls["shown"].map(lambda shown: set(shown) <= {GOLD, PERTURBED}).astype(bool)
 
 
 def outcomes(calls: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, Any]]]:

@@ -31,7 +31,7 @@ def merged(singles: list[Single], shared: list[dict[str, Any]], params: Params) 
     shared : rows of the coverage table on the folder.
     params : of the pool.
     """
-    from auditlib.reading import check_names, model_table
+    from auditlib.reading import NO_LETTER, check_names, model_table
 
     items, why = _items(singles)
     if not why:
@@ -48,6 +48,11 @@ def merged(singles: list[Single], shared: list[dict[str, Any]], params: Params) 
     arms, why = _arms(ordered, items, rows)
     if why:
         return None, why
+    if "exact" in arms and not any(s.names_letters for s in singles):
+        del arms["exact"]
+        shared = [*shared, coverage_row("not run", n=len(items), reason=f"exact arm: {NO_LETTER}")]
+        if not arms:
+            return None, "no reply could be scored"
     arrays = {g: _array(ordered, rows, len(items), f"{g}|") for g in GROUPS}
     coverage = _coverage(singles, shared, items)
     if coverage is None:

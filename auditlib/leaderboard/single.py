@@ -44,6 +44,12 @@ class Single:
     about: dict[str, Any]
     inputs: tuple[Path, ...] = field(default=())
 
+    @property
+    def names_letters(self) -> bool:
+        """Whether any of its replies names an option letter."""
+        letters = [c for c in self.columns.columns if c.startswith("letters|")]
+        return bool((self.columns[letters] >= 0).any(axis=None))
+
 
 def single_of(
     model: str, files: Sequence[RunFile], params: Params, judge: str | None, known: dict[str, Any],
@@ -71,7 +77,7 @@ def single_of(
     )  # fmt: skip
     runs = runs_with_items(runs, data)
     audit = params.audit.model_copy(update={"exclude_models": [], "design": None})
-    pool = pool_of(runs, params.model_copy(update={"models": [], "audit": audit}), memo=memo)
+    pool = pool_of(runs, params.model_copy(update={"models": [], "audit": audit}), memo=memo, part=True)
     parts = [part for _, part in runs.responses.groupby(["model", "condition"], sort=False)]
     everything = len(pool.items)
     held = {p["condition"].iloc[0]: p["item"].tolist() for p in parts if len(p) < everything}

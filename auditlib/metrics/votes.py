@@ -30,9 +30,9 @@ def vote_rows(pool: Pool) -> list[dict[str, Any]]:
     """Tier shares by stratum, kappa, alpha, and the same-wrong-option rate of each pair of models."""
     rows: list[dict[str, Any]] = []
     if not consensus_needs(pool):
-        rows += _tiers(pool) + _same_wrong(pool) + _backfill(pool)
+        rows += tier_rows(pool) + _same_wrong(pool) + _backfill(pool)
     if not kappa_needs(pool):
-        rows += _kappa(pool)
+        rows += kappa_rows(pool)
     return rows + _smaller(pool)
 
 
@@ -68,7 +68,8 @@ def _hit(tier: np.ndarray, metric: str) -> np.ndarray:
     return (tier != "") & (tier != "none") if metric == "consensus" else tier == metric
 
 
-def _tiers(pool: Pool) -> list[dict[str, Any]]:
+def tier_rows(pool: Pool) -> list[dict[str, Any]]:
+    """Shares of items by tier of agreement on an option that is not the key, over all items and by stratum."""
     c = consensus(pool.letters["full"], pool.key_codes)
     tier, cluster = _tier_of(pool, c), pool.cluster
     keyed = pool.key_codes >= 0
@@ -121,7 +122,8 @@ def _backfill(pool: Pool) -> list[dict[str, Any]]:
     ]
 
 
-def _kappa(pool: Pool) -> list[dict[str, Any]]:
+def kappa_rows(pool: Pool) -> list[dict[str, Any]]:
+    """Fleiss' kappa over complete cases, what it leaves out, and Krippendorff's alpha."""
     letters = pool.letters["full"]
     complete = (letters >= 0).all(axis=1)
     rows = []

@@ -128,6 +128,7 @@ def read_vlmevalkit(
             continue
         name = blind_benchmark if condition == "blind" and blind_benchmark else benchmark
         other, replies = heard.get(model, ("", None))
+        other = other if any(f.kind in ("result", "auxmatch") for f in group) else ""  # only verdicts look there
         stated = {"benchmark": benchmark, "name": name, "judge": chosen, "where": dict(keep.where)}
         key = run_key(group, folder, other, stated) if cache else ""
         run = load_run(cache, key, group, shared) if cache else None

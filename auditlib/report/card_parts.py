@@ -32,7 +32,8 @@ def keys(audit: Any, src: Sources, made: dict[str, Any]) -> Part:
         at = src.headline("consensus against the key: unanimous", u)
         n = u["estimate"] * u["n"]
         quantity = "consensus against the key: unanimous"
-        line: list[Run] = [b("Unanimous against the key: "), to(count(n), src.row(u)), f" item{'s' * (round(n) != 1)}, ",
+        many = " item, " if round(n) == 1 else " items, "
+        line: list[Run] = [b("Unanimous against the key: "), to(count(n), src.row(u)), many,
                            to(percent(u["estimate"]), at), " ", to(interval(u["low"], u["high"]), at)]  # fmt: skip
         line += range_of(src, extremes(s, "unanimous_share", level=""), percent, quantity)
         lines.append([*line, ". Candidates, not errors."])

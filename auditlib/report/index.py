@@ -179,6 +179,9 @@ def _page(table: pd.DataFrame, outputs: Path) -> str:
     failed = int(table["state"].eq("failed").sum())
     with_p = int(full["p"].notna().sum())
     lede = f"{count(len(table))} pools" + (f", {count(failed)} failed" if failed else "")
+    board = ""
+    if (outputs / "leaderboard.html").exists():
+        board = ' · <a href="leaderboard.html">leaderboard: models and benchmarks across pools</a>'
     head = [
         "Pool",
         "State",
@@ -196,7 +199,8 @@ def _page(table: pd.DataFrame, outputs: Path) -> str:
     cells = "".join(f'<th class="{s}" scope="col">{escape.html(h)}</th>' for h, s in zip(head, sides))
     body = (
         '<p class="kicker">Benchmark audits</p>\n<h1>All pools</h1>\n'
-        f'<p class="pool">{lede} · <a href="summary.csv">summary.csv</a></p>\n<div class="scroll"><table class="index">'
+        f'<p class="pool">{lede} · <a href="summary.csv">summary.csv</a>{board}</p>\n'
+        '<div class="scroll"><table class="index">'
         f"<thead><tr>{cells}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>\n"
         f'<p class="note">{escape.html(NOTE.format(n=count(with_p)))}</p>'
     )

@@ -14,6 +14,7 @@ from auditlib.lookup import one, pool_range, value
 from auditlib.numerals import NONE, count, interval, number, p_says, percent, points, pp, span
 from auditlib.report import flags
 from auditlib.report.blocks import Block, Section, b, callout, card, cards, code, p, pre, section
+from auditlib.report.claimed import claimed
 from auditlib.summary import headline_row
 from auditlib.table_formats import spread
 
@@ -56,7 +57,7 @@ def opening(audit: Any, command: str) -> Section:
     """
     r = headline_row(audit)
     return section("headline", "Headline", _scope(audit), *_cautions(audit, r, command), _cards(audit, r),
-                   *_gain(audit, r), *_votes(audit))  # fmt: skip
+                   *_gain(audit, r), *_votes(audit), *claimed(audit))  # fmt: skip
 
 
 def _scope(audit: Any) -> Block:

@@ -166,7 +166,8 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise AuditError("no packet has been written here", file=path, mend="write one with write_packet") from None
+        raise AuditError("no packet has been written here", file=path,
+                         mend="run notebook 25_review first: it writes one") from None  # fmt: skip
     except (OSError, ValueError) as e:
         raise AuditError(f"not readable ({type(e).__name__})", file=path, mend=_AGAIN) from None
     if not isinstance(content, dict):

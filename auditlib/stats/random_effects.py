@@ -42,10 +42,11 @@ def pool_effects(effect: ArrayLike, se: ArrayLike) -> Pooled:
 
     Notes
     -----
-    The variance between units is that of Paule and Mandel (1982): weighted squares equal their degrees of freedom; 0
-    where they are fewer. Units get the posterior mean ``m + B (y - m)`` with ``B = tau^2 / (tau^2 + s^2)`` and the
-    variance ``B s^2 + (1 - B)^2 se(m)^2`` (Morris 1983, without the error of tau: with few units too narrow).
-    Fewer than two units are not pooled.
+    The variance between units behind the mean is that of Paule and Mandel (1982): weighted squares equal their degrees
+    of freedom; 0 where they are fewer. Units get the posterior under a flat prior of the mean and of tau (Gelman 2006),
+    integrated over tau, so that few units, which know little of tau, get wide intervals; its interval is that of a
+    normal law with the posterior's mean and SD. With fewer than three units tau is not known: no unit is drawn
+    anywhere; fewer than two are not pooled.
     """
     y, s = np.broadcast_arrays(np.asarray(effect, float), np.asarray(se, float))
     known = np.isfinite(y) & np.isfinite(s) & (s > 0)
@@ -69,9 +70,28 @@ def pool_effects(effect: ArrayLike, se: ArrayLike) -> Pooled:
         tau2 = float(brentq(excess, 0.0, top, xtol=1e-14))
     w = 1 / (v + tau2)
     mean, error = float(w @ e / w.sum()), float(1 / np.sqrt(w.sum()))
-    kept = tau2 / (tau2 + v)
-    half = _Z * np.sqrt(kept * v + (1 - kept) ** 2 * error**2)
     parts = [blank.copy() for _ in range(3)]
-    for part, shift in zip(parts, (0.0, -half, half)):
-        part[known] = mean + kept * (e - mean) + shift
+    if n > 2:
+        centre, sd = _posterior(e, v)
+        for part, shift in zip(parts, (0.0, -_Z, _Z)):
+            part[known] = centre + shift * sd
     return Pooled(mean, error, mean - _Z * error, mean + _Z * error, float(np.sqrt(tau2)), *parts, n)
+
+
+def _posterior(e: NDArray, v: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Posterior mean and SD of each unit's effect, flat in the mean and in tau."""
+    scale = max(float(np.std(e)), float(np.sqrt(np.median(v))))
+    # fine near 0; three units leave a tail of tau^-2, of which what lies beyond is dropped
+    tau = 30 * scale * np.linspace(0, 1, 800) ** 2
+    width = np.gradient(tau)
+    total = v + tau[:, None] ** 2
+    w = 1 / total
+    mean = (w @ e) / w.sum(axis=1)
+    log = -0.5 * (np.log(total).sum(axis=1) + np.log(w.sum(axis=1)) + (w * (e - mean[:, None]) ** 2).sum(axis=1))
+    p = np.exp(log - log.max()) * width
+    p /= p.sum()
+    kept = tau[:, None] ** 2 / total
+    centre = mean[:, None] + kept * (e - mean[:, None])
+    spread = kept * v + (1 - kept) ** 2 / w.sum(axis=1)[:, None]
+    first = p @ centre
+    return first, np.sqrt(np.maximum(p @ (spread + centre**2) - first**2, 0.0))

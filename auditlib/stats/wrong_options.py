@@ -84,3 +84,54 @@ def same_wrong_option(
         int(count_a @ count_b) / pairs if pairs else NAN,
         int(letters[x[wrong_a]].sum()) / judged if judged else NAN,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SameWrongPairs:
+    """Agreement over all pairs of models together: same of ``n`` pair-items, and the share the shuffle expects."""
+
+    same: int
+    n: int
+    shuffled: float
+
+    @property
+    def estimate(self) -> float:
+        return self.same / self.n if self.n else NAN
+
+
+def same_wrong_in_all_pairs(letters: ArrayLike, key: ArrayLike) -> SameWrongPairs:
+    """:func:`same_wrong_option` of every pair of models, added up, without going through the pairs.
+
+    Parameters
+    ----------
+    letters : int array, shape (items, models)
+        Option codes; negative = no letter.
+    key : int array, shape (items,)
+
+    Notes
+    -----
+    On an item with ``c_l`` wrong votes for letter l, ``sum_l c_l (c_l - 1) / 2`` pairs agree and ``C (C - 1) / 2`` are
+    both wrong, C all wrong votes. The shuffled baseline is each pair's own, weighted by the items on which both are
+    wrong; with a models x letters table W of wrong letters in shares and the models x models table N of such items, it
+    is ``sum_ab N_ab (W W')_ab / sum_ab N_ab`` over pairs: matrix products, exact.
+
+    Examples
+    --------
+    >>> r = same_wrong_in_all_pairs([[1, 1], [1, 2], [0, 0], [2, 2]], [0, 0, 0, 0])
+    >>> r.same, r.n, round(r.shuffled, 3)
+    (2, 3, 0.444)
+    """
+    x, k = np.asarray(letters, np.int64), np.asarray(key, np.int64)
+    wrong = (x >= 0) & (k >= 0)[:, None] & (x != k[:, None])
+    levels = int(x.max(initial=0)) + 1
+    counts = np.stack([(wrong & (x == letter)).sum(axis=1) for letter in range(levels)], axis=1)
+    total = counts.sum(axis=1)
+    same, n = int((counts * (counts - 1) // 2).sum()), int((total * (total - 1) // 2).sum())
+    each = np.stack([(wrong & (x == letter)).sum(axis=0) for letter in range(levels)], axis=1).astype(float)
+    made = each.sum(axis=1, keepdims=True)
+    share = np.divide(each, made, out=np.zeros_like(each), where=made > 0)
+    both = wrong.astype(np.float32).T @ wrong.astype(np.float32)
+    pairs = np.triu_indices(x.shape[1], 1)
+    weight = both[pairs].astype(float)
+    expected = float(weight @ (share @ share.T)[pairs]) / n if n else NAN
+    return SameWrongPairs(same, n, expected)

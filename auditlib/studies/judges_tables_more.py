@@ -128,8 +128,8 @@ TABLES: tuple[Table, ...] = (
            "The row of all replies is weighted to the population from which they were sampled."),
     table_of("extraction_changes", "The judge that reads answers: what moves it", extraction_changes,
            columns_of(("asked", "Asked"), ("replies", "Replies"), ("n", "n", "count"),
-                    ("changed", "Changed (%)", "pct"), ("baseline", "Asked again (%)", "pct"), ("excess", "Excess (pp)", "pp"),
-                    ("low..high", "95% interval (pp)", "pp"), ("to_key", "To the key", "count"),
-                    ("from_key", "From the key", "count"), ("q", "Holm", "p")),
+                    ("changed", "Changed (%)", "pct"), ("baseline", "Asked again (%)", "pct"),
+                    ("excess", "Excess (pp)", "pp"), ("low..high", "95% interval (pp)", "pp"),
+                    ("to_key", "To the key", "count"), ("from_key", "From the key", "count"), ("q", "Holm", "p")),
            "Asked again: a second call in which nothing changed. Holm: readings move to the key and away alike."),
 )  # fmt: skip
