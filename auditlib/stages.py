@@ -165,8 +165,11 @@ def refuse_overlap(params: Params, paths: RunPaths) -> None:
                              mend="choose another pool name, or another folder with --outputs")  # fmt: skip
 
 
-def system_mistake(error: OSError | ValueError) -> AuditError | None:
-    """What the system refused, as the one line for the user; None for a ValueError that is not about a path."""
+def system_mistake(error: OSError | ValueError, where: Path | None = None) -> AuditError | None:
+    """What the system refused, as the one line for the user; None for a ValueError that is not about a path.
+
+    ``where`` is the folder that is named when the error names no file: a write into an open one does not.
+    """
     if not isinstance(error, OSError):
         if "null byte" in str(error) or "null character" in str(error):
             return AuditError("a path holds a null byte", mend="correct the path in the params or arguments")
@@ -184,7 +187,7 @@ def system_mistake(error: OSError | ValueError) -> AuditError | None:
         errno.ENOENT: "check the path, or run it again",
     }
     name = error.filename2 or error.filename  # of a rename, the name that was meant
-    name = _TEMPORARY.sub(r"\1", os.fsdecode(name)) if isinstance(name, str | bytes | os.PathLike) else None
+    name = _TEMPORARY.sub(r"\1", os.fsdecode(name)) if isinstance(name, str | bytes | os.PathLike) else where
     return AuditError(error.strerror or str(error) or type(error).__name__, file=name,
                       mend=mends.get(error.errno, "check that file and its disk, then run it again"))  # fmt: skip
 

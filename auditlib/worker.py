@@ -156,7 +156,7 @@ def run_pool(job: Job, say: Callable[[str, str], None]) -> Outcome:
     except AuditError as e:
         return Outcome(pool, MISTAKE if not ran else FAILED, str(e), tuple(ran), time.monotonic() - began)
     except (OSError, ValueError) as e:
-        if (mistake := system_mistake(e)) is None:
+        if (mistake := system_mistake(e, Path(job.outputs))) is None:
             raise
         return Outcome(pool, MISTAKE, str(mistake), tuple(ran), time.monotonic() - began)
     return Outcome(pool, DONE, "", tuple(ran), time.monotonic() - began)
@@ -207,7 +207,7 @@ def _run_stage(job: Job, before: Look, step: Plan, say: Callable[[str, str], Non
     except AuditError as e:
         error = str(e)
     except OSError as e:
-        error, code = str(system_mistake(e)), MISTAKE
+        error, code = str(system_mistake(e, paths.folder)), MISTAKE
         with suppress(OSError):
             _trace(paths, stage, e)
     except Exception as e:  # a fault of ours: the pool fails with a line, other pools go on
@@ -220,6 +220,7 @@ def _run_stage(job: Job, before: Look, step: Plan, say: Callable[[str, str], Non
     record |= {"error": error} if error else {"files": left(stage, paths, lay)}
     _record(job, before, stage, record, digest)
     if not error:
+        _trace_file(paths, stage).unlink(missing_ok=True)  # of an earlier failure
         say(stage, f"done in {record['seconds']:.1f} s" + (f"; {record['pdf']}" if "pdf" in record else ""))
         return "", DONE
     where = f" (see {paths.outputs.name}/{paths.pool}/notebooks/{stage}.ipynb)" if stage != REPORT else ""
@@ -287,7 +288,11 @@ def _trace(paths: RunPaths, stage: str, error: Exception) -> None:
     import traceback
 
     text = "".join(traceback.format_exception(error))
-    (paths.folder / f"{stage}.error.txt").write_text(text, encoding="utf-8")
+    _trace_file(paths, stage).write_text(text, encoding="utf-8")
+
+
+def _trace_file(paths: RunPaths, stage: str) -> Path:
+    return paths.folder / f"{stage}.error.txt"
 
 
 def _from_root(path: str, root: Path) -> str:

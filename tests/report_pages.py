@@ -69,12 +69,16 @@ class Rendered:
     @property
     def errors(self) -> list[str]:
         self.tab.value("1")  # what the browser has said until now
-        said = [(e["method"], e["params"]) for e in self.tab.events]
-        out = [str(p["exceptionDetails"]) for m, p in said if m == "Runtime.exceptionThrown"]
-        out += [
-            str(p["args"]) for m, p in said if m == "Runtime.consoleAPICalled" and p["type"] in ("error", "warning")
-        ]
-        return out + [p["entry"]["text"] for m, p in said if m == "Log.entryAdded" and p["entry"]["level"] == "error"]
+        out = []
+        for event in self.tab.events:
+            method, said = event["method"], event["params"]
+            if method == "Runtime.exceptionThrown":
+                out.append(str(said["exceptionDetails"]))
+            elif method == "Runtime.consoleAPICalled" and said["type"] in ("error", "warning"):
+                out.append(str(said["args"]))
+            elif method == "Log.entryAdded" and said["entry"]["level"] in ("error", "warning"):
+                out.append(said["entry"]["text"])
+        return out
 
     @property
     def requests(self) -> list[str]:
@@ -85,9 +89,11 @@ class Rendered:
 
     def nameless(self) -> list[str]:
         """Controls, links and pictures that a screen reader has no words for."""
-        return self.tab.value("""[...document.querySelectorAll('a[href], button, input, select, textarea, img, summary')]
+        return self.tab.value("""
+            [...document.querySelectorAll('a[href], button, input, select, textarea, img, summary')]
             .filter((n) => n.checkVisibility() && !(n.textContent.trim() || n.ariaLabel || n.alt || n.title
-                || (n.labels && [...n.labels].some((l) => l.textContent.trim())))).map((n) => n.outerHTML.slice(0, 200))""")
+                || (n.labels && [...n.labels].some((l) => l.textContent.trim()))))
+            .map((n) => n.outerHTML.slice(0, 200))""")
 
     def focused(self, most: int = 40) -> list[str]:
         """What the tabulator key reaches, in order: only things that are seen and show that they have the focus."""

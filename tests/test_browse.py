@@ -15,11 +15,12 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 import pytest
-from builders import embedded_audit, scratch
+from builders import embedded_audit, scratch, tiny_pool
 from demo_audit import HOSTILE, HOSTILE_MODEL, bare, demo
 from PIL import Image
 from report_pages import Page, is_local, saved
 
+import auditlib
 from auditlib.browse import pictures, static
 from auditlib.browse.cases import Cases
 from auditlib.browse.filters import FLAGGED, SORTS, UNFLAGGED, Filter, choices, select
@@ -36,7 +37,8 @@ from auditlib.frames import SEVERITIES
 from auditlib.integrity.facts import loose
 from auditlib.paths import RunPaths
 from auditlib.report import flags
-from auditlib.report.content import content as report_content
+from auditlib.report.blocks import numbered, section
+from auditlib.report.findings import first_to_review
 from auditlib.report.flagged import write_flagged
 from auditlib.report.html import write_html
 
@@ -91,13 +93,14 @@ def test_votes_are_the_replies_of_the_pool(name):
 
 
 def test_answers_of_yes_or_no_items_are_votes_with_the_key_among_them():
-    c = Cases(embedded_audit("hallusionbench_replica"))
-    for item in c.flagged[:50]:
-        case = c.case(item, neighbours=False)
-        names = [name for name, _ in case.votes]
-        assert set(names) <= {"yes", "no", ""} and case.named_key in names
-        right = dict(case.votes)[case.named_key].get("full", ())
-        assert len(right) == sum(r.answer == case.named_key and r.condition == "full" for r in case.replies)
+    replies = {("a", "full"): ["Yes.", "no"], ("b", "full"): ["No", "no"], ("a", "blind"): ["hm", "no"]}
+    pool = tiny_pool(
+        replies, ["Yes", "Yes"], options=[[], []], answer_type=["yesno"] * 2, settings={"exact": ["yesno"]}
+    )
+    c = Cases(auditlib.audit(pool))
+    assert c.case("0").votes == (("yes", {"full": ("a",)}), ("no", {"full": ("b",)}), ("", {"blind": ("a",)}))
+    assert c.case("1").votes == (("yes", {}), ("no", {"full": ("a", "b"), "blind": ("a",)}))
+    assert c.case("1").named_key == "yes" and c.case("0").conditions == ("full", "blind")
 
 
 def test_verdicts_are_those_of_the_judge():
@@ -186,6 +189,7 @@ def test_an_unknown_order_or_filter_is_said():
 # ------------------------------------------------------------------------------------------------------ neighbours
 
 
+@cache
 def similarity(a: str, b: str) -> float:
     """2 LCS / (len a + len b), by the textbook table: what Indel similarity is."""
     row = [0] * (len(b) + 1)
@@ -196,38 +200,43 @@ def similarity(a: str, b: str) -> float:
     return 2 * row[-1] / (len(a) + len(b))
 
 
+def similar(a: str, b: str) -> bool:
+    long = a != b and min(len(a), len(b)) >= LONG
+    return long and re.findall(r"\d+", a) == re.findall(r"\d+", b) and similarity(min(a, b), max(a, b)) >= NEAR
+
+
 def test_neighbours_by_brute_force(rng):
-    words = "what which colour shape of the large small car boat shown in this picture near left".split()
-    stems = [" ".join(rng.choice(words, rng.integers(5, 9))) for _ in range(14)]
+    n = 70
+    words = ["what", "colour", "shape", "of the", "large", "car", "boat", "shown", "in this", "picture", "near", "left"]
+    stems = [" ".join(rng.choice(words, 6)) for _ in range(9)]
     questions = []
-    for i in range(90):
-        text = stems[rng.integers(len(stems))]
+    for i in range(n):
+        text = str(rng.choice(stems))
         if rng.random() < 0.5:
             cut = rng.integers(len(text))
             text = text[:cut] + rng.choice(list("xyz")) + text[cut + int(rng.integers(0, 3)) :]
-        questions.append(text + rng.choice(["", "?", " 3", " 4"]) if i % 9 else "short one")
-    texts = [tuple(zip("ABC", rng.permutation([f"a rather long choice {rng.integers(2)}", "yes", "another"])))
-             for _ in questions]  # fmt: skip
-    table = pd.DataFrame({"item": [f"i{i}" for i in range(90)], "question": questions, "options": texts,
-                          "stratum": rng.choice(["s", "t"], 90), "image_key": rng.choice(["", "p", "q", "r"], 90),
+        questions.append(text + rng.choice(["", "", "?", " 3"]) if i % 9 else "short one")
+    options = [[f"a rather long choice {rng.integers(2)}", "yes", "another"] for _ in range(n)]
+    table = pd.DataFrame({"item": [f"i{i}" for i in range(n)], "question": questions,
+                          "options": [tuple(zip("ABC", rng.permutation(o))) for o in options],
+                          "stratum": rng.choice(["s", "t"], n), "image_key": rng.choice(["", "p", "q", "r"], n),
                           "cluster": ""})  # fmt: skip
-    found = pd.DataFrame({"item": table["item"], "kind": rng.choice(["d", "e:x", "e:y"], 90)})[:60]
+    found = pd.DataFrame({"item": table["item"], "kind": rng.choice(["d", "e:x", "e:y"], n)})[: n - 20]
     near = Neighbours(table, found)
+    q = [loose(t) for t in questions]
+    picture, stratum = table["image_key"].tolist(), table["stratum"].tolist()
+    kind = dict(zip(found["item"].str[1:].astype(int), found["kind"]))
+    alike = {
+        "picture": lambda i, j: picture[i] != "" and picture[i] == picture[j],
+        "question": lambda i, j: q[i] == q[j],
+        "similar": lambda i, j: similar(q[i], q[j]),
+        "options": lambda i, j: options[i] == options[j],
+        "finding": lambda i, j: i in kind and (stratum[i], kind[i]) == (stratum[j], kind.get(j)),
+    }
     total = Counter()
-    for i in range(90):
+    for i in range(n):
         groups = {g.kind: g for g in near.of(f"i{i}", most=1000)}
-        q = [loose(t) for t in questions]
-        kind = dict(zip(found["item"], found["kind"]))
-        alike = {
-            "picture": lambda j, i=i: table["image_key"][i] and table["image_key"][i] == table["image_key"][j],
-            "question": lambda j, i=i, q=q: q[i] == q[j],
-            "similar": lambda j, i=i, q=q: q[i] != q[j] and min(len(q[i]), len(q[j])) >= LONG
-            and re.findall(r"\d+", q[i]) == re.findall(r"\d+", q[j]) and similarity(q[i], q[j]) >= NEAR,
-            "options": lambda j, i=i: sorted(t for _, t in texts[i]) == sorted(t for _, t in texts[j]),
-            "finding": lambda j, i=i, kind=kind: table["stratum"][i] == table["stratum"][j] and f"i{i}" in kind
-            and kind[f"i{i}"] == kind.get(f"i{j}"),
-        }  # fmt: skip
-        wanted = {k: [f"i{j}" for j in range(90) if j != i and same(j)] for k, same in alike.items()}
+        wanted = {k: [f"i{j}" for j in range(n) if j != i and same(i, j)] for k, same in alike.items()}
         assert {k: list(g.items) for k, g in groups.items()} == {k: v for k, v in wanted.items() if v}
         assert all(g.total == len(g.items) for g in groups.values())
         total.update({k: len(v) for k, v in wanted.items()})
@@ -288,7 +297,7 @@ def test_pictures_are_those_of_the_dataset_each_once():
         ({"content": 20_000}, None, "holds the first"),
         ({"replies": 4000}, 51, "texts of the replies of"),
         ({"pictures": 9000}, 51, "pictures of"),
-        ({"picture": 500}, 51, "pictures of 51 items are left out"),
+        ({"picture": 90}, 51, "pictures of 51 items are left out"),
     ],
 )
 def test_what_a_limit_leaves_out_is_said(limits, items, remark):
@@ -527,16 +536,22 @@ def test_hostile_text_is_text_in_the_panel():
 # ----------------------------------------------------------------------------------------------------------- links
 
 
+def _short_report(audit) -> dict:
+    """A report of one table."""
+    parts = numbered([section("next", "What to do next", first_to_review(audit, 30))])
+    return {"title": "t", "benchmark": audit.benchmark, "pool": audit.pool_name, "sections": parts}
+
+
 def test_report_and_list_lead_to_items_that_are_on_the_page():
     audit = embedded_audit("tinysee")
     paths = saved(audit, scratch() / "browse-links")
     write_items(audit, paths)
     write_flagged(audit, paths)
-    write_html(report_content(audit, paths), paths)
+    write_html(_short_report(audit), paths)
     shown = {e["id"] for e in content("tinysee")["items"]}
     html = paths.report_html.read_text(encoding="utf-8")
     links = re.findall(r'href="items\.html#item=([^"]*)">([^<]*)</a>', html)
-    assert len(links) > 20 and all(unquote(a) == b and b in shown for a, b in links)
+    assert len(links) == 30 and all(unquote(a) == b and b in shown for a, b in links)
     assert 'href="items.html">' in html
     listed = re.findall(r"^#### Item (\S+).*\(items\.html#item=(\S+)\)$", paths.flagged.read_text(), re.MULTILINE)
     serious = flags.flagged(audit)
@@ -548,7 +563,7 @@ def test_report_and_list_lead_to_items_that_are_on_the_page():
 def test_a_report_without_the_page_has_no_links_to_it():
     audit = demo()
     paths = saved(audit, scratch() / "browse-alone")
-    write_html(report_content(audit, paths), paths)
+    write_html(_short_report(audit), paths)
     assert "items.html" not in paths.report_html.read_text(encoding="utf-8")
 
 

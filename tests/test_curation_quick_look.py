@@ -125,8 +125,8 @@ def test_a_model_twice_in_a_role_is_refused(embedded_outputs):
 
 def test_counts_of_no_draw_say_so():
     pool = Pool.from_hits(np.ones((4, 2)))
-    pool = replace(pool, arms={n: replace(a, hits={"full": np.zeros((4, 2), int)}, trials={"full": np.zeros((4, 2), int)})
-                               for n, a in pool.arms.items()})  # fmt: skip
+    none = {"full": np.zeros((4, 2), int)}
+    pool = replace(pool, arms={n: replace(a, hits=none, trials=none) for n, a in pool.arms.items()})
     with pytest.raises(AuditError, match="every count with the image is 0: no draw was made"):
         curation_pool(pool)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,6 +107,24 @@ def test_metric_inverts_the_gauss_newton_matrix(rng):
     dense = (jac.T * weight) @ jac + np.diag(ridge)
     g = rng.normal(size=problem.size)
     np.testing.assert_allclose(curvature(problem, x)(g), np.linalg.solve(dense / n, g), rtol=1e-4, atol=1e-3)
+
+
+def test_layout_in_blocks_changes_no_value(rng, monkeypatch):
+    """Nine blocks, some without an item that the border of abilities is estimated from."""
+    whole = awkward(rng, m=4, n=130)
+    x = start(whole) + 0.3 * rng.normal(size=whole.size)
+    hits, trials = (np.concatenate([getattr(b, y).reshape(4, 4, -1) for b in whole.blocks], 2).transpose(0, 2, 1)
+                    for y in ("hits", "trials"))  # fmt: skip
+    monkeypatch.setattr("auditlib.dependence.problem._BLOCK", 60)
+    monkeypatch.setattr("auditlib.dependence.curvature._BORDER_ITEMS", 5)
+    profile = np.zeros((130, 4))
+    parts = make_problem(hits, trials, whole.chance, profile, np.ones(130))
+    parts = replace(parts, design=whole.design, weight=whole.weight, target=whole.target)
+    assert len(parts.blocks) == 9
+    np.testing.assert_allclose(evaluate(parts, x)[1], evaluate(whole, x)[1], atol=1e-13)
+    g = rng.normal(size=whole.size)
+    # the border is only estimated, so that both metrics agree roughly
+    assert np.corrcoef(curvature(parts, x)(g), curvature(whole, x)(g))[0, 1] > 0.9
 
 
 def test_value_against_the_formula(rng):

@@ -14,6 +14,7 @@ from auditlib import table_formats
 from auditlib.dependence import held_out, measures, study
 from auditlib.dependence.frozen import load_frozen, save_frozen, score_model
 from auditlib.dependence.information import log_determinant
+from auditlib.dependence.item_tables import card
 from auditlib.dependence.newcomer import score_new_subject
 from auditlib.dependence.profile import CONDITIONS, LABELS
 from auditlib.errors import AuditError
@@ -357,18 +358,18 @@ def test_words_count_what_the_frames_hold(embedded_outputs):
     cards = STUDIES["dependence"].words(r)[0]["items"]
     items = r.frames["items"]
     solvable = items[~items["undetermined"]]
-    for card, z in zip(cards, LABELS):
-        assert f"{solvable['label'].eq(z).sum()} items" in card["sub"]
+    for shown, z in zip(cards, LABELS):
+        assert f"{solvable['label'].eq(z).sum()} items" in shown["sub"]
     assert cards[-1]["value"] == str(int(items["undetermined"].sum()))
 
 
 def test_card_of_an_item(embedded_outputs):
     r = result(embedded_outputs)
-    table = measures.card(r, "d0003").set_index("what")["value"]
+    table = card(r, "d0003").set_index("what")["value"]
     row = r.frames["items"].set_index("item").loc["d0003"]
     assert table["accuracy, full"] == f"{100 * row['accuracy_full']:.1f}%" and table["chance"] == "25.0%"
     with pytest.raises(AuditError, match="ids look like d0000"):
-        measures.card(r, "nope")
+        card(r, "nope")
 
 
 def test_without_structure_responses_decide(embedded_outputs):

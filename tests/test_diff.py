@@ -188,6 +188,22 @@ def test_clusters_are_drawn_and_flipped_together():
     assert free["p"].tolist() == pytest.approx([binomtest(0, int(g)).pvalue for g in free["gained"]])
 
 
+def test_audits_whose_runs_are_unknown_compare_what_they_saved():
+    rng = np.random.default_rng(5)
+    hits = rng.integers(0, 2, (2, 30, 3)).astype(np.uint8)
+    other = hits.copy()
+    other[0, 4] = 1
+    other[1, 4] = 0
+    hits[1, 4] = 1
+    a, b = (audit_side(auditlib.audit(Pool.from_hits(*h, name="p", benchmark="Toy"))) for h in (hits, other))
+    found = compare(a, b)
+    assert found.categories["item"].tolist() == ["4"] and found.categories["after"].tolist() == ["visual_dependent"]
+    assert found.categories[["full_after", "blind_before", "of_after"]].to_numpy().tolist() == [[3, 3, 3]]
+    assert not len(found.paired) and any("accuracies and ranks are not compared" in n for n in found.notes)
+    alike = compare(a, a)
+    assert alike.same and short(alike) == ["No difference: 30 items alike; single replies were not compared."]
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [({"benchmark": "Other"}, "is on Toy, .* is on Other"), ({"ids": [f"x{i}" for i in range(N)]}, "share no item")],

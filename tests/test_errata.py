@@ -6,7 +6,7 @@ import json
 
 import pandas as pd
 import pytest
-from builders import ROOT, embedded_audit, runs
+from builders import ROOT, runs
 
 import auditlib
 from auditlib.__main__ import main
@@ -20,7 +20,7 @@ from auditlib.errata.table import COLUMNS, Errata, read_errata, write_errata
 from auditlib.errata.text import errata_text
 from auditlib.errors import AuditError
 from auditlib.outputs import save_audit
-from auditlib.params import Params
+from auditlib.params import Params, load_params
 from auditlib.paths import RunPaths
 from auditlib.reading import pool_of
 from auditlib.review.files import write_packet
@@ -345,24 +345,47 @@ def test_text_is_neutral_and_escaped():
     assert "No report speaks against an item." in errata_text(table(item=[]))
 
 
+def test_command_reads_the_review_of_the_pool(audit, tmp_path, capsys):
+    save_audit(audit, RunPaths(tmp_path, "tiny"))
+    params = tmp_path / "tiny.yaml"
+    params.write_text("pool: tiny\nbenchmark: Tiny\ndata: {embedded: tinysee}\n")
+    command = ["errata", "write", str(params), "--outputs", str(tmp_path)]
+    assert main(command) == 0 and "2 rows on 2 items: 2 candidate" in capsys.readouterr().out
+    labels = {"0": ("key_error", "key_error"), "1": ("no_issue", "no_issue")}
+    files = packet_of(tmp_path / "tiny" / "review", labels, notes={"0": "key: C"})
+    assert main(command) == 0 and "1 confirmed, 1 rejected" in capsys.readouterr().out
+    # decisions that lie elsewhere are named
+    moved = [f.rename(tmp_path / f.name) for f in files]
+    assert main(command) == 0 and "2 candidate" in capsys.readouterr().out
+    assert main([*command, "--review", *map(str, moved)]) == 0 and "1 confirmed" in capsys.readouterr().out
+    assert main(["errata", "write", str(params), "--outputs", str(tmp_path / "none"), "--review", str(moved[0])]) == 2
+
+
 # ------------------------------------------------------------------------------------------------ TinySee
 
 
-def test_tinysee_candidates_are_its_planted_keys_and_more():
-    built = build_errata(embedded_audit("tinysee"))
+@pytest.fixture(scope="module")
+def tinysee(embedded_outputs):
+    """The audit of the embedded pool, with few random draws."""
+    params = load_params(ROOT / "params" / "tinysee.yaml")
+    few = params.audit.model_copy(update={"permutations": 99, "bootstrap": 200, "splits": 2})
+    return auditlib.audit(auditlib.read_pool(params.model_copy(update={"audit": few}), outputs=embedded_outputs))
+
+
+def test_tinysee_candidates_are_the_votes_against_the_key(tinysee):
+    built = build_errata(tinysee)
     rows = built.errata.rows
     assert set(rows["status"]) == {"candidate"}
     keyed = rows[rows["reason"].eq("wrong_key")]
-    wanted = embedded_audit("tinysee").findings
+    wanted = tinysee.findings
     wanted = wanted[wanted["detector"].eq("consensus_error") & wanted["severity"].isin(["medium", "low"])]
     assert set(keyed["item"]) == set(wanted["item"])
     assert (keyed["proposed_key"] != keyed["old_key"]).all() and keyed["votes"].str.len().gt(0).all()
     assert set(rows["reason"]) <= set(REASONS)
 
 
-def test_command_writes_table_and_text(tmp_path, capsys):
-    audit = embedded_audit("tinysee")
-    save_audit(audit, RunPaths(tmp_path, "tinysee"))
+def test_command_writes_table_and_text(tinysee, tmp_path, capsys):
+    save_audit(tinysee, RunPaths(tmp_path, "tinysee"))
     params = str(ROOT / "params" / "tinysee.yaml")
     write(tmp_path / "list.csv", {"item": ["150", "257"], "key": ["B", "B"]})
     assert main(["errata", "write", params, "--outputs", str(tmp_path), "--import", str(tmp_path / "list.csv")]) == 0

@@ -88,7 +88,8 @@ for pages in map(int, sys.argv[3:]):
     first = go()[0]
     ballast.unlink()
     again = go()
-    results.append([pages, first, again[0], again[1] == whole[1], go()[0]])
+    differ = sorted(n for n in {*again[1], *whole[1]} if again[1].get(n) != whole[1].get(n))
+    results.append([pages, first, again[0], differ, go()[0]])
 print(json.dumps({"whole": whole, "results": results}))
 """
 
@@ -117,24 +118,24 @@ def root(tmp_path) -> Path:
 
 def test_disk_that_is_full_after_any_number_of_pages(root):
     """Whichever write is the first to fail: one line with what to do, and nothing half-written is taken for fresh."""
-    told = on_a_small_disk(root, "quick", *range(0, 60, 2))
+    told = on_a_small_disk(root, "quick", *range(0, 60, 10))
     assert told["whole"][0]["code"] == 0 and len(told["whole"][1]) > 15
     ended = {0: 0, 1: 0, 2: 0}
-    for pages, first, again, equal, fresh in told["results"]:
+    for pages, first, again, differ, fresh in told["results"]:
         ended[first["code"]] += 1
         if first["code"]:
             assert "No space left on device" in first["error"] and "Mend: free space on that disk" in first["error"]
             assert "\n" not in first["error"] and "Traceback" not in first["error"], first
-        assert (again["code"], again["error"], equal) == (0, "", True), (pages, first, again)
+        assert (again["code"], again["error"], differ) == (0, "", []), (pages, first, again)
         assert first["code"] == 0 or again["ran"], pages
         assert (fresh["code"], fresh["ran"]) == (0, []), "whole now"
-    assert ended[worker.FAILED] == 0 and ended[worker.MISTAKE] > 10 and ended[worker.DONE] > 1, ended
+    assert ended[worker.FAILED] == 0 and ended[worker.MISTAKE] > 2 and ended[worker.DONE] > 0, ended
 
 
 def test_disk_that_is_full_while_a_notebook_is_written(root):
     """With a real kernel: papermill meets the full disk while it writes the executed copy."""
     told = on_a_small_disk(root, "kernel", 4)
-    [[_, first, again, equal, fresh]] = told["results"]
+    [[_, first, again, differ, fresh]] = told["results"]
     assert first["code"] == worker.MISTAKE
     assert "No space left on device" in first["error"] and "Mend: free space" in first["error"]
-    assert (again["code"], again["error"], equal, fresh["ran"]) == (0, "", True, [])
+    assert (again["code"], again["error"], differ, fresh["ran"]) == (0, "", [], [])

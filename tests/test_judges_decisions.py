@@ -221,6 +221,27 @@ def test_slot_rates_need_no_equal_n(world):
     assert slots.balanced_share(prompts, choices["coin"]) == 1.0
 
 
+def test_first_slot_rate_with_varying_n_is_exact():
+    """All ways in which a choice that knows no slot can fall, over prompts of two, three and four candidates."""
+    sizes = {"a": 2, "b": 3, "c": 4, "d": 3}
+    candidates = pd.DataFrame([{"prompt": p, "candidate": str(j), "rating": float(j)} for p, n in sizes.items()
+                               for j in range(n)])  # fmt: skip
+    prompts = prompts_of(candidates)
+    chosen = {"a": 0, "b": 0, "c": 0, "d": 2}
+    rows = [{"judge": "j", "instance": p, "paradigm": "best_of_n", "shown": tuple(map(str, range(n))),
+             "slot": chosen[p], "state": "chosen"} for p, n in sizes.items()]  # fmt: skip
+    table = slots.slot_rates(prompts, choices_of(calls_frame(rows), prompts, "j"))
+    first = table[table["scope"].eq("all") & table["slot"].eq("1")].iloc[0]
+    every = list(itertools.product(*(range(n) for n in sizes.values())))
+    hits = np.array([sum(s == 0 for s in one) for one in every])
+    law = np.bincount(hits, minlength=5) / len(every)
+    assert first["expected"] * first["n"] == pytest.approx(hits.mean())
+    assert first["p"] == pytest.approx(law[law <= law[3] * (1 + 1e-9)].sum())
+    # a slot that only some prompts have is expected in those only
+    third = table[table["scope"].eq("all") & table["slot"].eq("3")].iloc[0]
+    assert (third["n"], third["expected"]) == (3, pytest.approx((1 / 3 + 1 / 4 + 1 / 3) / 3))
+
+
 def test_mixture_recovers_planted_shares(world):
     _, prompts, choices = world
     locked = reorder.mixture(prompts, choices["locked"], draws=40)

@@ -17,6 +17,8 @@ from auditlib.errors import AuditError
 from auditlib.inference.asking import asker
 from auditlib.judges import change_requests, live, study
 from auditlib.judges.measures import measure
+from auditlib.judges.outcomes import outcomes
+from auditlib.judges.reliability import overall_table
 from auditlib.params import check_params
 from auditlib.paths import RunPaths
 from auditlib.pool import Pool
@@ -117,8 +119,8 @@ def test_people_refuse_a_change_and_it_does_not_count(folder):
         sheet.to_csv(folder / "checked.csv", index=False)
         j = _study(folder, server.url)
         j = study.replace(j, params=j.params.model_copy(update={"perturbations": folder / "checked.csv"}))
-        changes = change_requests.read_changes(folder / "checked.csv", lambda *_: ())
-        assert len(changes) == 7
+        changes, gone = change_requests.read_changes(folder / "checked.csv", lambda *_: ())
+        assert len(changes) == 7 and [r["n"] for r in gone] == [1]
         j = live.asked(j, asker(j.params.ask.models, RunPaths(folder / "outputs", "p"), base_url=server.url))
     table = j.calls.table
     assert sheet["instance"][0] not in set(table["instance"]) and table["dimension"].ne("").any()
@@ -180,3 +182,29 @@ def test_mistakes_say_where(folder):
                  ).to_csv(folder / "s.csv", index=False)  # fmt: skip
     with pytest.raises(AuditError, match=r"s\.csv, row 2: effect is 'worse'"):
         change_requests.read_changes(folder / "s.csv", lambda *_: ())
+
+
+def test_real_planted_errors_are_put_to_a_judge(shared_data, tmp_path):
+    """1,246 real pairs of 24 kinds and a neutral set: a judge that goes by length, against the count by hand."""
+    raw = pd.read_csv(shared_data / "real" / "fbi_perturbations" / "perturbations_half.csv.gz", keep_default_na=False)
+    neutral = raw["perturbation"].eq("score_invariant")
+    sheet = pd.DataFrame({
+        "instance": raw["cdx"], "dimension": raw["perturbation"], "effect": np.where(neutral, "neutral", "degrade"),
+        "prompt": raw["question"], "gold": raw["og"], "perturbed": raw["perturbed_gpt4"], "cluster": raw["question"],
+    })  # fmt: skip
+    sheet.to_csv(tmp_path / "fbi.csv", index=False)
+    changes, gone = change_requests.read_changes(tmp_path / "fbi.csv", lambda *_: ())
+    same = raw["og"].str.split() == raw["perturbed_gpt4"].str.split()
+    assert [r["n"] for r in gone] == [int(same.sum())] and same.sum() >= 4, "planted errors that changed nothing"
+    assert len(changes) == len(raw) - same.sum() and len({c.dimension for c in changes}) == 25
+    planned = change_requests.plan_scores(changes, change_requests.ScoreSettings("long", repeats=1, scale=(1, 10_000)))
+    size = {p.request.key: len(p.change.gold if p.which == "gold" else p.change.perturbed) for p in planned}
+    calls = change_requests.score_calls(planned, lambda key: Reply(key, "ok", f"Score: {1 + size[key]}"))
+    table = outcomes(calls.table)[0]
+    kept = raw[~same]
+    shorter = kept["perturbed_gpt4"].str.len() < kept["og"].str.len()
+    assert table["outcome"].eq("detected").sum() == shorter.sum()
+    overall = overall_table(table, draws=200).set_index("quantity")["estimate"]
+    assert overall["detection"] == pytest.approx(shorter[~neutral].mean())
+    assert overall["false_alarm"] == pytest.approx(shorter[neutral].mean())
+    assert abs(overall["d_prime"]) < 0.6, "length alone tells little"

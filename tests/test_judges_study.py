@@ -12,14 +12,14 @@ from pydantic import ValidationError
 
 from auditlib.calls import Reply
 from auditlib.errors import AuditError
-from auditlib.judges import perturb, study
+from auditlib.judges import extraction_study, perturb, study
 from auditlib.judges.dimensions import I2T, NEUTRAL
 from auditlib.judges.measures import measure
 from auditlib.judges.sheet import checked, read_sheet
 from auditlib.lookup import Lacking
 from auditlib.params.judges import JudgeFiles, JudgesParams, ScoreFiles
 from auditlib.studies import STUDIES
-from auditlib.synth.judge_files import NAMES, synthetic_judges
+from auditlib.synth.judge_files import FAMILIES, NAMES, synthetic_judges
 from auditlib.table_formats import cells
 
 
@@ -40,9 +40,9 @@ def result(tmp_path_factory):
     params = JudgesParams(
         scores=ScoreFiles(files=[paths["scores"]]), pairs={"files": [paths["pairs"]]},
         choices=JudgeFiles(files=[paths["choices"]]), candidates=paths["candidates"], ratings=paths["ratings"],
-        perturbations=paths["perturbations"], draws=200,
+        perturbations=paths["perturbations"], families=FAMILIES, extraction={"truth": paths["readings"]}, draws=200,
     )  # fmt: skip
-    return measure(study.read(_pool(params, items), folder))
+    return measure(extraction_study.examined(study.read(_pool(params, items), folder)))
 
 
 def test_params_name_calls():
@@ -92,7 +92,7 @@ def test_every_exhibit_is_made_or_says_why_not(result):
             continue
         rows = cells(frame, table.columns_of(frame))
         assert len(rows) == len(frame) and any(any(row) for row in rows)
-    assert lost == ["judges_people", "judges_consistency"]
+    assert lost == ["judges_people", "judges_consistency", "judges_own_gold", "judges_card_checks", "judges_same"]
     said = json.dumps(made.words(result), ensure_ascii=False)
     assert "marks 100% of the harmless changes down too" in said and "nan" not in said
 

@@ -54,11 +54,11 @@ def test_holder_is_named_and_gone_after_the_block(tmp_path):
         assert found.process == os.getpid() and found.elsewhere == ""
         time.sleep(0.35)
         assert locks.holder(tmp_path, "p").beat > found.beat
-        with pytest.raises(
-            AuditError, match=rf"pool p is being run by another auditlib \(process {os.getpid()}, since"
+        with (
+            pytest.raises(AuditError, match=rf"pool p is being run by another auditlib \(process {os.getpid()}, since"),
+            locks.locked(tmp_path, "p"),
         ):
-            with locks.locked(tmp_path, "p"):
-                pass
+            pass
         assert not locks.is_locked(tmp_path, "q")
     assert locks.holder(tmp_path, "p") is None
     with locks.locked(tmp_path, "p"):

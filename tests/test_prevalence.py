@@ -18,7 +18,8 @@ from scipy.stats import binom, multinomial, multivariate_hypergeom, norm
 from auditlib.stats import gain_prevalence
 from auditlib.stats.gain_kernel import cell_of, cells, changes, thinned, thinning, trinomial
 from auditlib.stats.gain_mixture import NODES, band, fit_gain_mixture, poisson_binomial
-from auditlib.stats.gain_prevalence import RATIO, band_nodes, one_sided, prevalence_set
+from auditlib.stats.gain_prevalence import band_nodes, one_sided, prevalence_set
+from auditlib.stats.gain_windows import window_nodes
 from tests.calibrate.prevalence import measure, world
 
 # ---- the law of the counts
@@ -65,39 +66,51 @@ def test_unseen_cells_leave_only_their_item(rng):
 # ---- the set
 
 
-def _primal(table: np.ndarray, size: int, margin: float, ratio: float | None, upper: bool) -> float:
-    """The mass of the band, by a plain linear program over a grid of mixing laws."""
-    gain, inside, slack = band_nodes(margin, ratio, 2)
-    rise = np.linspace(0, 1, 9)
-    g = np.repeat(gain, 9)
-    total = np.abs(g) + (1 - np.abs(g)) * np.tile(rise, len(gain))
-    kernel = trinomial(size, (total + g) / 2, (total - g) / 2)
-    mass = np.repeat(inside[:, 1 if upper else 0], 9)
-    restrict = np.repeat(slack, 9, axis=0).T
-    more = {"A_ub": restrict, "b_ub": np.zeros(len(restrict))} if len(restrict) else {}
-    r = linprog(-mass if upper else mass, A_eq=kernel.T, b_eq=table, method="highs", **more)
-    assert r.status == 0
-    return -r.fun if upper else r.fun
-
-
-@pytest.mark.parametrize("ratio", [None, RATIO])
-def test_ends_are_those_of_the_primal_program_where_nothing_is_sampled(ratio):
-    """2 of 3 models, huge pools: the ends without margin are the optima over all mixing laws."""
-    gain, _, slack = band_nodes(0.1, ratio, 2)
-    # a law on the nodes: equal masses in all restricted bands, and as much at 0 and at large gains
-    banded = gain[(slack != 0).any(axis=1)] if ratio is not None else np.array([0.05, 0.1])
-    gain = np.r_[banded, np.zeros(len(banded)), np.linspace(0.4, 0.7, len(banded))]
+def _nodes(scattered: bool, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Laws of the table at nodes of the set, and the band's indicator without and with its edges."""
+    if scattered:
+        kernel, inside = window_nodes(size, 0.1, 2, 9)
+        return kernel, inside, inside
+    gain, inside = band_nodes(0.1, 2)
     g = np.repeat(gain, 9)
     total = np.abs(g) + (1 - np.abs(g)) * np.tile(np.linspace(0, 1, 9), len(gain))
-    table = trinomial(2, (total + g) / 2, (total - g) / 2).mean(axis=0)
+    return trinomial(size, (total + g) / 2, (total - g) / 2), *np.repeat(inside, 9, axis=0).T
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_ends_are_those_of_the_primal_program_where_nothing_is_sampled(scattered):
+    """2 of 3 models, huge pools: the ends without margin are the optima over all mixing laws of the set."""
+    kernel, under, over = _nodes(scattered, 2)
+    # half of the items at small gains, half anywhere
+    mass = np.where(over > 0.99, 0.5 / (over > 0.99).sum(), 0.5 / (over <= 0.99).sum())
+    table = mass @ kernel
     t = gain_prevalence.Thinned(table, np.diag(table) - np.outer(table, table), np.zeros((3, 6)), np.zeros((6, 6)))
-    design = gain_prevalence._Design(t, 10**12, 2, 0.1, ratio)
+    design = gain_prevalence._Design(t, 10**12, 2, 0.1, scattered)
     design.centre = table @ design.basis
     for upper in (True, False):
         found = float(table @ design.weights(upper, 0.95, rounds=40, tolerance=1e-6))
-        best = _primal(table, 2, 0.1, ratio, upper)
-        assert found == pytest.approx(best, abs=0.02)
+        cost = -over if upper else under
+        r = linprog(cost, A_eq=kernel.T, b_eq=table, method="highs")
+        best = -r.fun if upper else r.fun
+        assert r.status == 0 and found == pytest.approx(best, abs=0.02)
         assert found >= best - 0.005 if upper else found <= best + 0.005
+
+
+def test_windows_are_means_over_their_gains_and_hold_their_part_of_the_band():
+    """Oracle: scipy's trinomial averaged over gains of one window, drawn finely."""
+    kernel, inside = window_nodes(3, 0.1, 1, 5)
+    assert kernel.sum(axis=1) == pytest.approx(1) and inside.min() == 0 and inside.max() == 1
+    heaps = 5  # of small gain; then windows of half-width .125 from the gain -1 on, 4 cells of 1/80 apart
+    which = 17
+    low = -1 + which * 4 / 80
+    gain = low + 0.25 * (np.arange(2000) + 0.5) / 2000
+    rise = (1 - np.cos(np.pi * np.linspace(0, 1, 5)[2])) / 2
+    total = np.abs(gain) + (1 - np.abs(gain)) * rise
+    a, b = cells(3)
+    p = np.column_stack([(total + gain) / 2, (total - gain) / 2, 1 - total])
+    theirs = [multinomial.pmf([i, j, 3 - i - j], 3, p).mean() for i, j in zip(a, b)]
+    assert kernel[(heaps + which) * 5 + 2] == pytest.approx(theirs, abs=2e-4)
+    assert inside[(heaps + which) * 5 + 2] == pytest.approx((np.abs(gain) <= 0.1).mean(), abs=1e-3)
 
 
 def test_margin_is_two_sided_for_a_point_and_one_sided_for_a_wide_set():
@@ -111,16 +124,16 @@ def test_sets_hold_the_truth_inside_and_outside_the_mixtures_family(kind, seeds)
     """5 models, small pools; the longer table is ``python -m tests.calibrate.prevalence``."""
     for seed in range(seeds):
         w = world(kind, 100 + seed, items=300, models=5)
-        for ratio in (None, RATIO):
-            found = prevalence_set(w.full, w.blind, ratio=ratio)
+        for scattered in (False, True):
+            found = prevalence_set(w.full, w.blind, scattered=scattered)
             assert w.truth in found and 0 <= found.low <= found.high <= 1
 
 
 def test_more_models_say_more_and_the_restriction_never_less():
     w = world("separated", 1, items=600, models=12)
     few = prevalence_set(w.full[:, :3], w.blind[:, :3])
-    many, regular = (prevalence_set(w.full, w.blind, ratio=r) for r in (None, RATIO))
-    assert few.width > many.width >= regular.width - 0.05
+    many, narrow = (prevalence_set(w.full, w.blind, scattered=s) for s in (False, True))
+    assert few.width > many.width >= narrow.width - 0.05
     assert not prevalence_set(w.full[:, :1], w.blind[:, :1]).informative
 
 
@@ -139,7 +152,7 @@ def test_wrong_arguments_are_refused():
         lambda: prevalence_set(ones, 2 * ones),
         lambda: prevalence_set(ones, ones[:, :2]),
         lambda: prevalence_set(ones, ones, margin=1.2),
-        lambda: prevalence_set(ones, ones, ratio=0.5),
+        lambda: prevalence_set(ones, ones, margin=0.5, scattered=True),
         lambda: prevalence_set(ones, ones, observed=np.zeros((5, 3), bool)),
         lambda: fit_gain_mixture(ones, ones, draws=5),
         lambda: fit_gain_mixture(ones, 0.5 * ones),
@@ -222,11 +235,11 @@ def test_subsets_of_a_real_pool_agree(shared_data):
     found, ties = {}, {}
     for n in (3, 6, 12, 24):
         f, b = full[:, order[:n]], blind[:, order[:n]]
-        found[n] = prevalence_set(f, b, ratio=RATIO)
+        found[n] = prevalence_set(f, b, scattered=True)
         ties[n] = float((f.sum(1) == b.sum(1)).mean())
     assert ties[3] > 2 * ties[24]
     assert max(s.low for s in found.values()) <= min(s.high for s in found.values())
-    assert found[3].width > found[12].width > found[24].width and found[24].width < 0.5
+    assert found[3].width > found[12].width > found[24].width and found[24].width <= 0.3
 
 
 def test_three_models_take_seconds(rng):
@@ -234,18 +247,11 @@ def test_three_models_take_seconds(rng):
     full, blind = ((rng.random((1500, 3)) < 1 / (1 + np.exp(-(ease + d)))).astype(np.uint8) for d in (1.0, -0.5))
     start = time.process_time()
     prevalence_set(full, blind)
-    prevalence_set(full, blind, ratio=RATIO)
+    prevalence_set(full, blind, scattered=True)
     fit_gain_mixture(full, blind, options=np.full(1500, 4))
     assert time.process_time() - start < 2 * 2  # twice the target, for a busy machine
 
 
 def test_calibration_rows_have_every_measure():
     row = measure("family", 0, 4, items=200)
-    assert {"any", "regular", "mixture error", "naive error"} <= set(row) and 0 <= row["truth"] <= 1
-
-
-def test_the_restriction_can_fail_where_items_heap_just_inside_the_margin():
-    """A known miss of the regular set (abstentions move many items to just below the margin); any law holds it."""
-    w = world("linked", 103, items=300, models=6)
-    assert w.truth in prevalence_set(w.full, w.blind)
-    assert w.truth not in prevalence_set(w.full, w.blind, ratio=RATIO)
+    assert {"any", "scattered", "mixture error", "naive error"} <= set(row) and 0 <= row["truth"] <= 1

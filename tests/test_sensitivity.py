@@ -102,6 +102,9 @@ def test_mcnemar_is_the_binomial_of_the_discordant_pairs():
         seen = mcnemar([[10, lost], [won, 10]], exact=True).pvalue
         assert contrasts.mcnemar_exact(lost, won) == pytest.approx(seen)
     assert contrasts.mcnemar_exact(0, 0) == 1
+    # all ways in which seven discordant pairs can fall
+    lost = np.array([sum(one) for one in product((0, 1), repeat=7)])
+    assert contrasts.mcnemar_exact(6, 1) == pytest.approx((np.abs(lost - 3.5) >= 2.5).mean())
 
 
 def test_max_t_against_all_sign_flips():

@@ -15,7 +15,7 @@ from auditlib.errors import AuditError
 from auditlib.frames import LETTERS
 from auditlib.readers.files import open_table
 from auditlib.stats.gain_mixture import fit_gain_mixture
-from auditlib.stats.gain_prevalence import RATIO, prevalence_set
+from auditlib.stats.gain_prevalence import prevalence_set
 from auditlib.stats.label_conflict import LabelConflict, label_conflict
 from auditlib.stats.local_fdr import local_fdr
 from auditlib.stats.precision_bounds import precision_bounds
@@ -225,14 +225,14 @@ def share_table(full: NDArray, blind: NDArray, *, sizes: Sequence[int] = (3, 6, 
     Returns
     -------
     frame with ``models``, ``ties`` (raw share of items with equal counts), ``any_low``, ``any_high`` (identified set
-    over all laws), ``low``, ``high`` (over regular laws) and ``mixture`` (model-based).
+    over all laws), ``low``, ``high`` (over scattered laws) and ``mixture`` (model-based).
     """
     order = np.random.default_rng(seed).permutation(full.shape[1])
     rows = []
     for n in sizes:
         f, b = full[:, order[:n]], blind[:, order[:n]]
-        wide, regular = (prevalence_set(f, b, ratio=r) for r in (None, RATIO))
+        wide, narrow = (prevalence_set(f, b, scattered=s) for s in (False, True))
         mixture = fit_gain_mixture(f, b, options=options)
         rows.append({"models": n, "ties": (f.sum(1) == b.sum(1)).mean(), "any_low": wide.low, "any_high": wide.high,
-                     "low": regular.low, "high": regular.high, "mixture": mixture.share})  # fmt: skip
+                     "low": narrow.low, "high": narrow.high, "mixture": mixture.share})  # fmt: skip
     return pd.DataFrame(rows)

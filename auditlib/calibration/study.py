@@ -200,13 +200,15 @@ def _prevalence(
     pool: Pool, settings: CalibrationParams, frames: dict[str, pd.DataFrame], facts: dict[str, Any]
 ) -> None:
     """Share of items with next to no gain on a scale that pools share: identified set, and the mixture's estimate."""
+    from auditlib.stats.gain_list import gain_posterior
     from auditlib.stats.gain_mixture import band, fit_gain_mixture
     from auditlib.stats.gain_prevalence import prevalence_set
 
     full, blind, both = _single(pool)
     rows = []
-    for kind, ratio in (("any law", None), ("regular law", 2.0)):
-        found = prevalence_set(full, blind, margin=settings.margin, ratio=ratio, observed=both, cluster=pool.cluster)
+    for kind, scattered in (("any law", False), ("scattered law", True)):
+        found = prevalence_set(full, blind, margin=settings.margin, scattered=scattered, observed=both,
+                               cluster=pool.cluster)  # fmt: skip
         rows.append({"kind": kind} | found.as_row())
     silent = {c: pool.abstained[c] for c in ("full", "blind") if c in pool.abstained}
     fitted = fit_gain_mixture(full, blind, options=pool.k, abstained_full=silent.get("full"),
@@ -216,7 +218,7 @@ def _prevalence(
     plan = models_for_list(fitted.law, band(settings.margin), np.linspace(0, 1, len(fitted.law)), len(full),
                            q=settings.list_error)  # fmt: skip
     frames["list_plan"] = plan.curve
-    facts["list_now"] = list_now(fitted.posterior, plan)
+    facts["list_now"] = list_now(gain_posterior(full, blind, margin=settings.margin, observed=both), plan)
     facts["list_plan"] = plan.sentence()
 
 

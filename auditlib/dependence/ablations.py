@@ -74,7 +74,8 @@ def subsample_pool(
 
     Parameters
     ----------
-    truth : labels, shape (items,); without them a pool is scored by its agreement with the full pool's labels
+    truth : labels, shape (items,), ``""`` where unknown (such items are fitted and not scored); without them a pool is
+        scored by its agreement with the full pool's labels
     sizes : numbers of models; each must be below the pool's
     draws : pools per size, each without repetition
 
@@ -90,10 +91,12 @@ def subsample_pool(
             f"pools of {wrong[0]} models cannot be drawn from {m}", mend="use sizes from 2 to one below it"
         )
     whole = diagnose(responses, prior, method=method, compare=False).label
-    target = whole if truth is None else label_codes(truth)
+    names = whole if truth is None else np.asarray(truth)
+    seen = np.ones(len(whole), bool) if names.dtype.kind in "iu" else names != ""
+    target = label_codes(names[seen])
 
     def score(label: NDArray) -> dict[str, float]:
-        found = evaluate_labels(target, label)
+        found = evaluate_labels(target, label[seen])
         if truth is None:
             return {"agreement": found.accuracy}
         return {"accuracy": found.accuracy, "macro-F1": found.macro_f1}

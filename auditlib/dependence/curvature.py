@@ -201,7 +201,7 @@ def _abilities(a: NDArray, turn: NDArray, levels: NDArray) -> NDArray[np.float64
     """Likelihood's curvature in abilities, shape (4 * subjects, 4 * subjects): one 4 x 4 block per subject."""
     m = levels.shape[2]
     products = (a[:, :, None] * a[:, None]).reshape(-1, 16)
-    sums = (products.T @ levels.reshape(len(levels), -1)).reshape(4, 4, 4, m)
+    sums = (products.T @ levels.reshape(-1, 4 * m)).reshape(4, 4, 4, m)
     k = np.arange(4)
     blocks = sums[k[:, None], k, _SHARED] * turn[:, None] * turn[None]
     out = np.zeros((4, m, 4, m))

@@ -8,7 +8,16 @@ import pandas as pd
 
 from auditlib.diff.findings import FINDINGS, finding_changes, not_run
 from auditlib.diff.items import item_changes
-from auditlib.diff.paired import MOVES, PAIRED, Shared, category_changes, changed_statistics, paired_numbers, shared
+from auditlib.diff.paired import (
+    MOVES,
+    PAIRED,
+    Shared,
+    category_changes,
+    changed_statistics,
+    paired_numbers,
+    saved_moves,
+    shared,
+)
 from auditlib.diff.ranks import CLAIMS, RANKS, rank_changes
 from auditlib.diff.sides import AUDIT, Side, refuse_strangers
 
@@ -88,8 +97,10 @@ def _with_runs(d: Difference) -> Difference:
     pools = [s.runs for s in (d.a, d.b)]
     missing = [why for _, why in pools if why]
     if missing:
-        said = [f"{why}: accuracies, categories and ranks are not compared" for why in missing]
-        return replace(d, notes=(*d.notes, *said))
+        notes = (*d.notes, *(f"{why}: accuracies and ranks are not compared" for why in missing))
+        if d.left_out or d.a.audit is None or d.b.audit is None:
+            return replace(d, notes=(*notes, "the models differ: categories are not compared"))
+        return replace(d, notes=notes, categories=saved_moves(d.a.audit.counts, d.b.audit.counts))
     s: Shared = shared(pools[0][0], pools[1][0])
     if not s.models:
         return replace(d, notes=(*d.notes, "no model is on both sides: accuracies and ranks are not compared"))

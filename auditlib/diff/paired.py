@@ -105,6 +105,20 @@ def category_changes(s: Shared) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(MOVES))
 
 
+def saved_moves(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """:func:`category_changes` from two audits' saved counts, for audits over the same models whose runs are unknown.
+
+    Items that an audit counted over some of its models only are compared where both counted as many.
+    """
+    t = before.merge(after, on=["item", "arm"], suffixes=("_before", "_after"), sort=False)
+    of = [(t[f"n_{x}"] * t[f"R_{x}"]).astype(int) for x in ("before", "after")]
+    t = t.assign(of_before=of[0], of_after=of[1], before=t["category_before"].astype(str),
+                 after=t["category_after"].astype(str), item=t["item"].astype(str))  # fmt: skip
+    t = t[t["before"].ne(t["after"]) & t["n_before"].eq(t["n_after"])]
+    names = {f"{c}_{x}": f"{n}_{x}" for c, n in (("F", "full"), ("B", "blind")) for x in ("before", "after")}
+    return t.rename(columns=names)[list(MOVES)].reset_index(drop=True)
+
+
 def _counts(s: Shared, arm: str) -> tuple[NDArray, tuple[NDArray, ...], tuple[NDArray, ...]] | None:
     """Which shared items are counted, and (F, B, total) of each before and after."""
     full, blind = s.cells(arm, "full"), s.cells(arm, "blind")
@@ -226,8 +240,8 @@ def changed_statistics(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFram
     Returns
     -------
     DataFrame
-        metric, arm, policy, models, stratum, null_kind, p_method, nth (of rows that are alike in these), and n,
-        estimate, low, high, null, excess, p with ``_before`` and ``_after``. ``change`` is ``estimate``, or ``interval
+        metric, arm, policy, models, stratum, null_kind, p_method, which (the note of rows that are alike in these),
+        nth (of rows alike in that too), and n, estimate, low, high, null, excess, p with ``_before`` and ``_after``. ``change`` is ``estimate``, or ``interval
         or p`` where n and estimate are the same, or the estimate itself is one of random draws.
     """
     on = ["metric", "arm", "policy", "models", "stratum", "null_kind", "p_method"]
@@ -235,10 +249,16 @@ def changed_statistics(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFram
     sides = []
     for table in (before, after):
         t = table.copy()
-        t[on] = t[on].astype(object).where(t[on].notna(), "").astype(str)
-        t["nth"] = t.groupby(on, sort=False).cumcount()
-        sides.append(t[[*on, "nth", *numbers]])
-    t = sides[0].merge(sides[1], on=[*on, "nth"], how="outer", suffixes=("_before", "_after"), sort=False)
+        t[[*on, "note"]] = t[[*on, "note"]].astype(object).where(t[[*on, "note"]].notna(), "").astype(str)
+        sides.append(t)
+    several = {k for t in sides for k in t.loc[t.duplicated(on), on].itertuples(index=False, name=None)}
+    for n, t in enumerate(sides):
+        # a note may hold counts that change; it tells rows apart only where nothing else does
+        alike = [k in several for k in t[on].itertuples(index=False, name=None)]
+        t["which"] = t["note"].where(alike, "")
+        t["nth"] = t.groupby([*on, "which"], sort=False).cumcount()
+        sides[n] = t[[*on, "which", "nth", *numbers]]
+    t = sides[0].merge(sides[1], on=[*on, "which", "nth"], how="outer", suffixes=("_before", "_after"), sort=False)
     same = {}
     for name in numbers:
         x, y = (pd.to_numeric(t[f"{name}_{s}"], errors="coerce").to_numpy(float) for s in ("before", "after"))

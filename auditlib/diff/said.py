@@ -12,6 +12,7 @@ from auditlib.diff.compare import Difference
 from auditlib.diff.sides import AUDIT
 from auditlib.figures.pipeline import plural
 from auditlib.flagged_rows import clip
+from auditlib.lookup import unique_p
 from auditlib.metrics.what_if import CHANGES
 from auditlib.table_formats import Column
 
@@ -22,6 +23,13 @@ QUANTITIES = {
     "visual_dependent_share": "Visual dependent", "visual_supplement_share": "Visual supplement",
     "conflicting_share": "Conflicting",
 }  # fmt: skip
+#: statistics of a whole pool that the page shows, in this order
+HEADLINE = (
+    "zero_gain_share", "text_only_share", "visual_dependent_share", "visual_supplement_share", "conflicting_share",
+    "visual_dependent_majority_share", "unanimous_share", "high_share", "medium_share", "consensus_share",
+    "fleiss_kappa", "krippendorff_alpha", "key_kappa", "gain_auc", "attainable_ceiling", "saturated_share",
+    "never_solved_share",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ def parts(d: Difference) -> list[Part]:
     if len(d.items):
         found.append(Part("Items", (), (_items(d),)))
     if len(d.ranks):
-        found += [_ranks(d, arm) for arm in dict.fromkeys(d.ranks["arm"])]
+        found += [_ranks(d, arm) for arm in dict.fromkeys(d.ranks["arm"]) if not _ranked_alike(d, arm)]
     if len(d.paired):
         found += [_paired(d, arm) for arm in dict.fromkeys(d.paired["arm"]) if not alike(d, arm)]
     if len(d.categories):
@@ -72,8 +80,9 @@ def parts(d: Difference) -> list[Part]:
 def short(d: Difference) -> list[str]:
     """The changes in a few sentences; one of them says ``no difference`` where there is none."""
     if d.same:
-        return [f"No difference: {plural(d.shared_items, 'item')} alike" + (
-            f", {plural(len(d.shared_models), 'model')} scored alike." if d.shared_models else ".")]  # fmt: skip
+        scored = f", {plural(len(d.shared_models), 'model')} scored alike" if len(d.paired) else ""
+        rest = "; single replies were not compared" if d.a.kind == AUDIT and not len(d.paired) else ""
+        return [f"No difference: {plural(d.shared_items, 'item')} alike{scored}{rest}."]
     n = d.items.groupby("change")["item"].nunique().to_dict()
     what = d.items.loc[d.items["change"].eq("changed"), "what"].value_counts()
     kinds = f" ({', '.join(f'{name} of {k}' for name, k in what.items())})" if len(what) else ""
@@ -148,6 +157,13 @@ def _items(d: Difference) -> Table:
     columns = (Column("item", "Item"), Column("change", "Change"), Column("what", "What"), Column("before", "Before"),
                Column("after", "After"))  # fmt: skip
     return Table("Items added, removed or changed", columns=columns, **_cut(frame, "items.csv"))
+
+
+def _ranked_alike(d: Difference, arm: str) -> bool:
+    """Whether an arm's leaderboard is the same before and after."""
+    board = d.ranks[d.ranks["arm"].eq(arm)]
+    names = ("items", "score", "rank", "low", "high")
+    return all(board[f"{n}_before"].equals(board[f"{n}_after"].rename(f"{n}_before")) for n in names)
 
 
 def _ranks(d: Difference, arm: str) -> Part:
@@ -233,17 +249,23 @@ def _findings(d: Difference) -> Part:
 
 def _statistics(d: Difference) -> Part:
     told = d.statistics["change"].eq("estimate")
-    head = d.statistics[told & d.statistics["models"].eq("all") & d.statistics["stratum"].eq("all")]
-    columns = (Column("metric", "Statistic"), Column("arm", "Arm"), Column("policy", "Policy"),
-               Column("null_kind", "Null"), Column("n_before", "n", "any"),
-               Column("estimate_before", "Before", "number"), Column("n_after", "n", "any"),
-               Column("estimate_after", "After", "number"))  # fmt: skip
-    rest = int((~told).sum())
-    said = [f"{plural(int(told.sum()), 'row')} of the statistics have another estimate or n, {len(head)} of them over "
-            "all models and items; the table shows these."]  # fmt: skip
-    if rest:
+    whole = d.statistics["models"].eq("all") & d.statistics["stratum"].eq("all")
+    plain = d.statistics["policy"].isin(["", "wrong"]) & d.statistics["null_kind"].isin(["", "pooled"])
+    head = d.statistics[told & whole & plain & d.statistics["metric"].isin(HEADLINE)]
+    head = unique_p(head, "metric", "arm", "which")
+    head = head.assign(metric=_words(head["metric"]), place=head["metric"].map(HEADLINE.index))
+    head = head.sort_values(["arm", "place"], kind="stable")
+    columns = [Column("metric", "Statistic"), Column("arm", "Arm")]
+    for side, word in (("before", "Before"), ("after", "After")):
+        columns += [Column(f"n_{side}", "n", "any"), Column(f"estimate_{side}", word, "number"),
+                    Column("low..high", "95% interval", f"range:low_{side}:high_{side}:number"),
+                    Column(f"null_{side}", "Null", "number"), Column(f"p_{side}", "p", "p")]  # fmt: skip
+    said = [f"{plural(int(told.sum()), 'row')} of the statistics have another estimate or n; statistics.csv holds all."]
+    if rest := int((~told).sum()):
         said.append(f"{plural(rest, 'more row')} differ in an interval, null or p only.")
-    tables = (Table("Statistics of either side", columns=columns, **_cut(head, "statistics.csv")),) if len(head) else ()
+    note = "Each side over its own items and models; null: pooled. Intervals of one side each, not of the difference."
+    tables = (Table("Headline statistics that changed", columns=tuple(columns), note=note,
+                    **_cut(head, "statistics.csv")),) if len(head) else ()  # fmt: skip
     return Part("Statistics", tuple(said), tables)
 
 

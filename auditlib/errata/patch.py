@@ -147,6 +147,9 @@ def positions(header: list[str], dataset: Path, names: Mapping[str, str]) -> dic
         There is no column of items or of keys.
     """
     folded = list(column_names(header, dataset).values())
+    if {"answer_option", "choices"} <= set(folded):
+        raise AuditError("the key stands in two columns here, answer and answer_option", file=dataset, row=1,
+                         mend="correct both by hand; a patch changes one")  # fmt: skip
     out = {}
     for ours in ("item", "key"):
         wanted = next(iter(column_names([names[ours]], dataset).values()))

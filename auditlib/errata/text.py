@@ -10,7 +10,7 @@ import pandas as pd
 
 from auditlib.errata.reasons import CANDIDATE, CONFIRMED, REASONS, REJECTED, STATUSES
 from auditlib.errata.table import Errata
-from auditlib.escape import markdown
+from auditlib.escape import fenced, markdown
 from auditlib.figures.pipeline import plural
 
 #: entries of one status; the table holds all
@@ -119,8 +119,7 @@ def _again(errata: Errata, table: str) -> list[str]:
     lines = ["## How this was made", "",
              f"The whole list, with every vote, is {md(table)}: one row per item and question. "
              "Detectors make candidates; only people's decisions confirm or reject."]  # fmt: skip
-    if pool:
-        params = f"params/{pool}.yaml"
-        lines += ["", "```", f"auditlib run {params}", f"auditlib errata write {params}",
-                  f"auditlib errata patch {table} DATASET --to NEW", "```"]  # fmt: skip
+    params = f"params/{pool}.yaml"
+    made = [f"auditlib run {params}", f"auditlib errata write {params}"] if pool else []
+    lines += ["", fenced("\n".join([*made, f"auditlib errata patch {table} DATASET --to NEW"]))]
     return lines

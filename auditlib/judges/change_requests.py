@@ -5,6 +5,7 @@ Requests go through the inference layer like any other: a stored reply is never 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -110,8 +111,13 @@ class PlannedScore:
     repeat: int
 
 
-def read_changes(path: str | Path, pictures: Callable[[str, str, int], tuple[Picture, ...]]) -> list[Change]:
-    """Planted changes with their texts, from a sheet; rows that people found wrong (``valid`` no) are left out.
+def read_changes(
+    path: str | Path, pictures: Callable[[str, str, int], tuple[Picture, ...]]
+) -> tuple[list[Change], list[dict[str, Any]]]:
+    """Planted changes with their texts, from a sheet.
+
+    Rows that people found wrong (``valid`` no), and those whose text is the gold one, are not put to a judge; coverage
+    rows count them.
 
     Parameters
     ----------
@@ -128,7 +134,7 @@ def read_changes(path: str | Path, pictures: Callable[[str, str, int], tuple[Pic
     if lost := [c for c in needed if c not in table]:
         raise AuditError(f"there is no column {lost[0]!r}: the changes cannot be shown to a judge", file=path, row=1,
                          mend=f"give {', '.join(needed)}")  # fmt: skip
-    ids, out, seen = cells.item_ids(table["instance"]), [], set()
+    ids, out, seen, gone = cells.item_ids(table["instance"]), [], set(), Counter[str]()
     for at, name, row in zip(table.index, ids, table.to_dict("records")):
         place = {"file": path, "row": int(at) + 2}
         if empty := [c for c in needed if not row[c].strip()]:
@@ -139,6 +145,10 @@ def read_changes(path: str | Path, pictures: Callable[[str, str, int], tuple[Pic
             raise AuditError(f"instance {name!r} stands twice", **place, mend="give each instance and dimension once")
         seen.add((name, row["dimension"]))
         if row.get("valid", "").strip().casefold() in ("no", "n", "false", "0"):
+            gone["planted changes that people found not to be what they should be: not put to a judge"] += 1
+            continue
+        if row["gold"].split() == row["perturbed"].split():
+            gone["planted changes whose text is the gold one: not put to a judge"] += 1
             continue
         image = row.get("image", "").strip()
         cluster = row.get("cluster", "").strip() or image or name
@@ -146,7 +156,7 @@ def read_changes(path: str | Path, pictures: Callable[[str, str, int], tuple[Pic
         out.append(Change(str(name), row["dimension"].strip(), row["effect"].strip(), row["prompt"], row["gold"],
                           row["perturbed"], None if pd.isna(said) else float(said), cluster,
                           pictures(image, cluster, int(at) + 2)))  # fmt: skip
-    return out
+    return out, [frames.coverage_row("excluded", n=n, run=path.name, reason=why) for why, n in gone.items()]
 
 
 def swapped(changes: Sequence[Change]) -> list[Change]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -120,7 +120,7 @@ def examined(
             raise AuditError("the judge's own readings are not there", file=e.truth,
                              mend="give them as columns plain, permuted, key_shown, again, or name "
                              "judges.extraction.judge")  # fmt: skip
-        return replace(j, extraction=_saved(truth))
+        return _with(j, _saved(truth), [_read(truth, e.truth)])
     if ask is None or not questions or j.source.responses is None:
         raise AuditError(
             "judges.extraction names a judge, but not what it reads",
@@ -128,6 +128,14 @@ def examined(
             mend="give a pool with replies, and the benchmark's own table as judges.extraction.items",
         )
     table, rows = _live(truth, ask, questions, j.source.responses, e.judge.name)
+    return _with(j, table, [_read(truth, e.truth), *rows])
+
+
+def _read(truth: pd.DataFrame, file: Path) -> dict[str, Any]:
+    return frames.coverage_row("read", n=len(truth), run=file.name, reason="replies that people read")
+
+
+def _with(j: Judges, table: pd.DataFrame, rows: list[dict[str, Any]]) -> Judges:
     coverage = pd.concat([j.calls.coverage, frames.frame("coverage", rows)], ignore_index=True)
     return replace(j, extraction=table, calls=Calls(j.calls.table, coverage, j.calls.inputs))
 
@@ -145,7 +153,7 @@ def _saved(truth: pd.DataFrame) -> pd.DataFrame:
 
 def _live(
     truth: pd.DataFrame, ask: Ask, questions: Sequence[QuestionItem], responses: pd.DataFrame, judge: str
-) -> tuple[pd.DataFrame, list[dict]]:
+) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
     """Readings of a live judge, of the replies that the pool has."""
     keys = ["item", "model", "condition", "sample"]
     pool = responses.assign(item=responses["item"].astype(str)).drop_duplicates(keys)

@@ -190,14 +190,15 @@ def asked(
                          mend="give judges.perturbations, judges.ask.golds with perturber, or judges.ask.decisions"
                          )  # fmt: skip
     find = pictures_for((own, a.golds, a.decisions), questions)
-    changes = read_changes(own, lambda *row: find(*row, own))[:limit] if a.changes and own is not None else []
+    changes, left_out = read_changes(own, lambda *row: find(*row, own)) if a.changes and own is not None else ([], [])
+    changes = changes[:limit]
     decisions = read_decisions(a.decisions, find)[:limit] if a.decisions else []
     parts = _changes(a, changes) + _decisions(a, decisions)
     wanted = {r.key: r for requests, _ in parts for r in requests}
     replies = {r.key: r for r in ask(list(wanted.values()))}
     made = [calls(replies.get) for _, calls in parts]
     table, more = settle(pd.concat([j.calls.table, *(m.table for m in made)], ignore_index=True))
-    rows = [j.calls.coverage, *(m.coverage for m in made), frames.frame("coverage", more)]
+    rows = [j.calls.coverage, *(m.coverage for m in made), frames.frame("coverage", [*left_out, *more])]
     rows += [coverage] if coverage is not None else []
     identity = {m: one for m, one in _identity(a, wanted.values(), replies).items() if m not in j.params.identity}
     j = replace(j, params=j.params.model_copy(update={"identity": {**j.params.identity, **identity}}))

@@ -22,14 +22,13 @@ from auditlib.stats.gain_kernel import (
     thinning,
     trinomial,
 )
+from auditlib.stats.gain_windows import window_nodes
 from auditlib.stats.intervals import NAN
 
 #: models used at once, directions of the table used, items that the design counts on at most
 MOST_MODELS, DIRECTIONS, DESIGN_ITEMS = 24, 28, 5_000
-#: neighbouring bands of gain, half a margin wide, differ in mass by at most this factor in the regular set
-RATIO = 2.0
-#: such bands on either side, from half a margin to two
-BANDS = 3
+#: largest margin of the scattered set, whose windows have to fit
+LARGEST = 0.4
 
 
 @dataclass(frozen=True)
@@ -37,15 +36,15 @@ class PrevalenceSet:
     """Shares that the pool cannot tell apart, with sampling margin at both ends.
 
     ``low_point`` and ``high_point`` are the ends without margin, ``low_se`` and ``high_se`` their standard errors over
-    items and models. ``ratio`` is NaN for the set over all mixing laws. ``models`` are those of the item that has
-    fewest, ``degree`` how many of them enter at once.
+    items and models. ``scattered`` tells the set over scattered laws from that over all. ``models`` are those of the item
+    that has fewest, ``degree`` how many of them enter at once.
     """
 
     low: float
     high: float
     level: float
     margin: float
-    ratio: float
+    scattered: bool
     items: int
     models: int
     degree: int
@@ -68,7 +67,19 @@ class PrevalenceSet:
         return self.low <= share <= self.high
 
     def as_row(self) -> dict[str, Any]:
-        names = ("low", "high", "level", "margin", "ratio", "items", "models", "degree", "low_se", "high_se", "note")
+        names = (
+            "low",
+            "high",
+            "level",
+            "margin",
+            "scattered",
+            "items",
+            "models",
+            "degree",
+            "low_se",
+            "high_se",
+            "note",
+        )
         return {name: getattr(self, name) for name in names} | {"width": self.width}
 
 
@@ -77,7 +88,7 @@ def prevalence_set(
     blind: ArrayLike,
     *,
     margin: float = 0.1,
-    ratio: float | None = None,
+    scattered: bool = False,
     level: float = 0.95,
     observed: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
@@ -91,10 +102,10 @@ def prevalence_set(
         One draw of each model with and without the image.
     margin : float
         Largest gain (difference of two probabilities) that counts as none.
-    ratio : float, optional
-        None: every mixing law is allowed. A number: bands of gain half a margin wide, from half a margin to two
-        margins on either side, hold masses that differ from their neighbour's by at most this factor, so that no law
-        hides its items just beyond the margin; smaller gains are free, a spike at 0 included.
+    scattered : bool
+        Gains beyond three quarters of the margin scatter: their law is some mixture of uniform windows 2.5 margins
+        wide (:mod:`auditlib.stats.gain_windows`); smaller gains are free, a spike at 0 included. False: every mixing
+        law is allowed.
     level : float
         Coverage of the share.
     observed : boolean array, optional
@@ -111,7 +122,7 @@ def prevalence_set(
     Raises
     ------
     ValueError
-        Arrays that are no hits, a margin outside (0, 1), a ratio below 1.
+        Arrays that are no hits, a margin outside (0, 1), or above .4 for scattered laws.
 
     Notes
     -----
@@ -127,23 +138,21 @@ def prevalence_set(
     scatter independently cause; quantiles are Student's with Satterthwaite's degrees of freedom, at the level that
     covers the share (:func:`one_sided`). Exactly 0 gain is never identified, since mass may always lie a hair off.
 
-    The regular set assumes; a heap of items just inside the margin (blind replies withheld, say) breaks the assumption.
-    It then misses: with 6 models and 300 items it left out the truth in 1 of 12 simulated pools (.53 above .51), where
-    abstentions put many items just inside the margin; it has not been shown to cover 95%.
-    Coverage and widths by kind of world are measured in ``tests/calibrate/prevalence.py``; with 24 models and 800 items
-    widths are around .7 (any law) and .5 (regular), so that few pools pin the share down.
+    The scattered set assumes that no gain beyond three quarters of the margin is so common that items heap there: it
+    takes mixtures of :func:`auditlib.stats.gain_windows.window_nodes` for the single gains of the other set. What it
+    leaves out is a heap just inside or just beyond the margin. @@COVER@@
     """
     if not 0 < margin < 1:
         raise ValueError("the margin must lie between 0 and 1")
-    if ratio is not None and (ratio < 1 or 4 * margin > 2):
-        raise ValueError("the ratio must be at least 1, the margin at most a half")
+    if scattered and margin > LARGEST:
+        raise ValueError(f"scattered laws take a margin of at most {LARGEST}")
     c = changes(full, blind, observed)
     size = min(c.least - 1, MOST_MODELS if degree is None else degree)
-    facts = (level, margin, NAN if ratio is None else float(ratio), c.items, c.least)
+    facts = (level, margin, scattered, c.items, c.least)
     if size < 1:
         return PrevalenceSet(0.0, 1.0, *facts, 0, 0.0, 1.0, NAN, NAN, "one model cannot tell gain from chance")
     table = thinned(c, size)
-    design = _Design(table, min(c.items, DESIGN_ITEMS), size, margin, ratio)
+    design = _Design(table, min(c.items, DESIGN_ITEMS), size, margin, scattered)
     codes = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
     ends = []
     for upper in (False, True):
@@ -151,11 +160,12 @@ def prevalence_set(
         ends.append(estimate(w, c, size, table, codes))
     (low, low_se, low_df), (high, high_se, high_df) = ends
     tail = one_sided(high - low, max(low_se, high_se), level)
-    inside = [low - low_se * float(stdtrit(low_df, tail)), high + high_se * float(stdtrit(high_df, tail))]
-    inside = [min(max(v, 0.0), 1.0) for v in inside]
-    if inside[0] > inside[1]:  # margins of two noisy ends may cross where the law is at odds with the restriction
-        inside = sorted(inside)
-    return PrevalenceSet(*inside, *facts, size, low, high, low_se, high_se)
+    ends = [(low, low_se * float(stdtrit(low_df, tail))), (high, high_se * float(stdtrit(high_df, tail)))]
+    note = ""
+    if low > high:  # two noisy ends may cross, the more so where the law is at odds with the restriction
+        ends, note = ends[::-1], "ends crossed: the pool may not meet the restriction"
+    inside = (min(max(ends[0][0] - ends[0][1], 0.0), 1.0), min(max(ends[1][0] + ends[1][1], 0.0), 1.0))
+    return PrevalenceSet(*inside, *facts, size, low, high, low_se, high_se, note)
 
 
 def one_sided(width: float, se: float, level: float) -> float:
@@ -190,8 +200,8 @@ def estimate(w: Floats, c: Changes, size: int, table: Thinned, cluster: NDArray 
 class _Design:
     """Weights of the table's cells for the two ends; what both share is computed once."""
 
-    def __init__(self, table: Thinned, items: int, size: int, margin: float, ratio: float | None):
-        self.size, self.margin, self.ratio = size, margin, ratio
+    def __init__(self, table: Thinned, items: int, size: int, margin: float, scattered: bool = False):
+        self.size, self.margin, self.scattered = size, margin, scattered
         pilot, law, kernel = smooth_table(table.mean, size)
         pilot = 0.99 * pilot + 0.01 / len(pilot)
         # orthonormal directions, best seen through the kernel first, behind the constant
@@ -204,35 +214,38 @@ class _Design:
         self.centre = pilot @ self.basis
         self.coarse, self.fine = self._rows(1, 10), self._rows(5, 30)
 
-    def _rows(self, parts: int, height: int) -> tuple[Floats, Floats, Floats, Floats]:
-        """Polynomials at nodes, both indicators, and the restriction's share of each node."""
-        gain, bands, slack = band_nodes(self.margin, self.ratio, parts)
+    def _rows(self, parts: int, height: int) -> tuple[Floats, Floats, Floats]:
+        """Polynomials at nodes, and the indicator without and with the band's edges."""
+        if self.scattered:
+            laws, inside = window_nodes(self.size, self.margin, parts, height)
+            return laws @ self.basis, inside, inside
+        gain, bands = band_nodes(self.margin, parts)
         rise = (1 - np.cos(np.pi * np.linspace(0, 1, height))) / 2
         g = np.repeat(gain, height)
         total = np.abs(g) + (1 - np.abs(g)) * np.tile(rise, len(gain))
         kernel = trinomial(self.size, (total + g) / 2, (total - g) / 2) @ self.basis
-        return kernel, *(np.repeat(x, height, axis=0) for x in (bands[:, 1], bands[:, 0], slack))
+        return kernel, *(np.repeat(x, height, axis=0) for x in (bands[:, 1], bands[:, 0]))
 
     def weights(self, upper: bool, level: float, rounds: int = 12, tolerance: float = 0.004) -> Floats:
         """Weights whose polynomial bounds the indicator from above (or below) everywhere."""
         sign, z = (1.0 if upper else -1.0), float(ndtri(0.5 + level / 2))
-        at, over, under, slack = self.coarse
-        fine_at, fine_over, fine_under, fine_slack = self.fine
+        at, over, under = self.coarse
+        fine_at, fine_over, fine_under = self.fine
         target, fine_target = (over, fine_over) if upper else (under, fine_under)
-        k, extra = at.shape[1], slack.shape[1]
+        k = at.shape[1]
 
-        # sign (at.c) + slack.y >= sign target;  least sign (centre.c) + z s,  s >= every tangent of the standard error
-        rows = [np.c_[-sign * at, -slack, np.zeros(len(at))]]
+        # sign (at.c) >= sign target;  least sign (centre.c) + z s,  s >= every tangent of the standard error
+        rows = [np.c_[-sign * at, np.zeros(len(at))]]
         limit = [-sign * target]
-        cost = np.r_[sign * self.centre, np.zeros(extra), z]
-        bounds = [(-50, 50)] * k + [(0, None)] * (extra + 1)
+        cost = np.r_[sign * self.centre, z]
+        bounds = [(-50, 50)] * k + [(0, None)]
         best, found = math.inf, None
         for _ in range(rounds):
             r = linprog(cost, A_ub=np.vstack(rows), b_ub=np.concatenate(limit), bounds=bounds, method="highs-ds")
             if r.status:
                 break
-            c, y = r.x[:k], r.x[k : k + extra]
-            miss = sign * fine_target - sign * (fine_at @ c) - fine_slack @ y
+            c = r.x[:k]
+            miss = sign * fine_target - sign * (fine_at @ c)
             short = max(float(miss.max()), 0.0)
             se = math.sqrt(max(float(c @ self.spread @ c), 1e-30))
             value = sign * float(self.centre @ c) + z * se + short
@@ -240,11 +253,11 @@ class _Design:
                 best, found = value, self.basis @ c + sign * short
             if value - r.fun < tolerance:
                 break
-            rows.append(np.r_[self.spread @ c / se, np.zeros(extra), -1.0][None])
+            rows.append(np.r_[self.spread @ c / se, -1.0][None])
             limit.append(np.zeros(1))
             worst = np.argsort(-miss)[:40]
             worst = worst[miss[worst] > tolerance / 3]
-            rows.append(np.c_[-sign * fine_at[worst], -fine_slack[worst], np.zeros(len(worst))])
+            rows.append(np.c_[-sign * fine_at[worst], np.zeros(len(worst))])
             limit.append(-sign * fine_target[worst])
         trivial = np.full(len(self.basis), 1.0 if upper else 0.0)
         return trivial if found is None or best >= (1.0 if upper else 0.0) else found
@@ -256,42 +269,21 @@ def _positive(matrix: Floats) -> Floats:
     return (vector * np.clip(value, 0, None)) @ vector.T
 
 
-def band_nodes(margin: float, ratio: float | None, parts: int) -> tuple[Floats, Floats, Floats]:
-    """Gains at which a bound is checked.
+def band_nodes(margin: float, parts: int) -> tuple[Floats, Floats]:
+    """Gains at which a bound over all laws is checked.
 
     Returns
     -------
     gain : shape (nodes,)
     inside : shape (nodes, 2)
         Indicator of the band at a node, without and with its two edges.
-    slack : shape (nodes, restrictions)
-        What a node's mass adds to each restriction ``<= 0`` of the regular set.
     """
-    step, k = margin / 2, BANDS
-    offsets = np.linspace(0, 1, 2 * parts + 1)
-    near = np.unique(np.round(np.concatenate([step * (j + offsets) for j in range(k + 1)]), 12))
-    out = (k + 1) * step + (1 - (k + 1) * step) * (1 - np.cos(np.pi / 2 * np.linspace(0, 1, 8 * parts + 1)))
-    plain = np.unique(np.r_[near, np.round(out, 12)])
-    rows = [(g, g < margin - 1e-9, g <= margin + 1e-9, None) for g in plain]
-    if ratio is not None:
-        # small gains and what lies beyond the bands are free; inside the bands each node belongs to its own band
-        rows = [r for r in rows if r[0] <= step + 1e-9 or r[0] >= (k + 1) * step - 1e-9]
-        for j in range(k):
-            rows += [(step * (j + 1 + o), j == 0, j == 0, j) for o in offsets]
-    gain, inside, slack = [], [], []
-    for side in (1, -1):
-        for g, open_, closed, j in rows:
-            one = np.zeros((2, k - 1, 2))
-            if j is not None:
-                s = 0 if side == 1 else 1
-                if j < k - 1:
-                    one[s, j] += (1, -ratio)
-                if j > 0:
-                    one[s, j - 1] += (-ratio, 1)
-            gain.append(side * g)
-            inside.append((float(open_), float(closed)))
-            slack.append(one.ravel() if ratio is not None else np.zeros(0))
-    return np.array(gain), np.array(inside), np.array(slack)
+    step, bands = margin / 2, 4
+    near = np.concatenate([step * (j + np.linspace(0, 1, 2 * parts + 1)) for j in range(bands)])
+    far = bands * step + (1 - bands * step) * (1 - np.cos(np.pi / 2 * np.linspace(0, 1, 8 * parts + 1)))
+    side = np.unique(np.round(np.r_[near, far], 12))
+    gain = np.r_[side, -side]
+    return gain, np.column_stack([np.abs(gain) < margin - 1e-9, np.abs(gain) <= margin + 1e-9]).astype(float)
 
 
 def smooth_table(mean: ArrayLike, size: int, rounds: int = 60) -> tuple[Floats, Floats, Floats]:

@@ -50,8 +50,9 @@ TABLES: tuple[Table, ...] = (
           (Column("kind", "Under"), Column("estimate", "Estimate (%)", "pct"),
            Column("low..high", "95% set", "range:low:high:pct"), Column("models", "Models", "count"),
            Column("items", "Items", "count"), Column("note", "Note")),
-          "Any law: what the pool cannot rule out. Regular law: no heap of items just beyond the margin, which is "
-          "assumed. Model-based: a mixture with guessing and abstentions; quote it only with the set."),
+          "Any law: what the pool cannot rule out. Scattered law: items do not heap at any gain beyond three quarters "
+          "of the margin, which is assumed. Model-based: a mixture with guessing and abstentions; quote it only with "
+          "the set."),
     Table("calibration_board", "Leaderboards", lambda r: r.frame("board"),
           (Column("variant", "Variant"), Column("model", "Model"), Column("n", "Items", "count"),
            Column("score", "Score (%)", "pct"), Column("rank", "Rank", "number"),

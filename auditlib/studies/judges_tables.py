@@ -33,7 +33,7 @@ def states(result: Result) -> pd.DataFrame:
 def overall(result: Result) -> pd.DataFrame:
     """One row per judge and setting."""
     table = with_setting(result.frame("overall"))
-    wide = table.pivottable_of(index="setting", columns="quantity", values="estimate", sort=False).reindex(
+    wide = table.pivot_table(index="setting", columns="quantity", values="estimate", sort=False).reindex(
         columns=list(_OVERALL)
     )
     ends = table[table["quantity"].eq("d_prime")].set_index("setting")[["low", "high"]]
@@ -74,7 +74,7 @@ def people(result: Result) -> pd.DataFrame:
 def value(result: Result) -> pd.DataFrame:
     """One row per judge: value, gain, share, regret, top, win."""
     table = result.frame("value")
-    wide = table.pivottable_of(index="judge", columns="quantity", values="estimate", sort=False)
+    wide = table.pivot_table(index="judge", columns="quantity", values="estimate", sort=False)
     wide = wide.reindex(columns=["value", "random", "best", "gain", "share", "regret", "top", "win"])
     share = (
         table[table["quantity"].eq("share")].set_index("judge").reindex(columns=["low", "high", "p", "n", "unanswered"])
@@ -101,7 +101,7 @@ def orders(result: Result) -> pd.DataFrame:
 def filters(result: Result) -> pd.DataFrame:
     """One row per judge and filter."""
     table = result.frame("filters")
-    wide = table.pivottable_of(index=["judge", "filter"], columns="quantity", values="estimate", sort=False)
+    wide = table.pivot_table(index=["judge", "filter"], columns="quantity", values="estimate", sort=False)
     inner = table[table["quantity"].eq("interaction")].set_index(["judge", "filter"])[["low", "high", "n"]]
     need = ["coverage", "gain_kept", "gain_dropped", "interaction", "good_lost", "bad_kept", "judge_alone",
             "policy_random", "policy_people"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Do sets and mixture of the zero-gain share hold the truth?  ``python -m tests.calibrate.prevalence [WORLDS]``.
+"""Do sets and mixture of the zero-gain share hold the truth?  ``python -m tests.calibrate.prevalence [WORLDS [SEED]]``.
 
 Worlds inside the mixture's family and outside it; in each, models are drawn anew from a population, and the truth is
 the share of items whose gain, averaged over that population, is at most the margin.
@@ -21,11 +21,11 @@ from scipy.special import expit
 
 from auditlib.seeds import generator
 from auditlib.stats.gain_mixture import fit_gain_mixture
-from auditlib.stats.gain_prevalence import RATIO, prevalence_set
+from auditlib.stats.gain_prevalence import prevalence_set
 
 MARGIN, POPULATION = 0.1, 400
 KINDS = ("family", "misled", "linked", "kin", "two traits", "image hurts", "separated", "edge", "no zero")
-#: a tall spike just inside or beyond the margin is what the regular set assumes away
+#: a heap just inside or beyond the margin is what the scattered set assumes away
 IRREGULAR = ("edge",)
 
 
@@ -95,10 +95,11 @@ def measure(kind: str, seed: int, models: int, items: int = 800, options: int = 
     """Whether each set holds the truth, its width, and how far the mixture's share is off."""
     w = world(kind, seed, items, models, options)
     wide = prevalence_set(w.full, w.blind, margin=MARGIN)
-    narrow = prevalence_set(w.full, w.blind, margin=MARGIN, ratio=RATIO)
+    narrow = prevalence_set(w.full, w.blind, margin=MARGIN, scattered=True)
     mixed = fit_gain_mixture(w.full, w.blind, options=np.full(items, options), abstained_blind=w.abstained)
     return {
-        "any": w.truth in wide, "any width": wide.width, "regular": w.truth in narrow, "regular width": narrow.width,
+        "any": w.truth in wide, "any width": wide.width, "scattered": w.truth in narrow,
+        "scattered width": narrow.width,
         "mixture error": mixed.share - w.truth, "naive error": naive(w) - w.truth, "truth": w.truth,
     }  # fmt: skip
 
@@ -108,28 +109,29 @@ def naive(w: World) -> float:
     return float((10 * np.abs(w.full.sum(axis=1) - w.blind.sum(axis=1)) <= 10 * MARGIN * w.full.shape[1]).mean())
 
 
-def main(worlds: int = 20, sizes: tuple[int, ...] = (24, 12, 6, 3)) -> None:
+def main(worlds: int = 20, first: int = 0, sizes: tuple[int, ...] = (24, 12, 6, 3)) -> None:
     from scipy.stats import binomtest
 
     start = time.perf_counter()
     print(f"{worlds} worlds of 800 items each; coverage with its exact 99.9% interval, mean widths, mean errors")
     for models in sizes:
         for kind in KINDS:
-            rows = [measure(kind, seed, models) for seed in range(worlds)]
+            rows = [measure(kind, seed, models) for seed in range(first, first + worlds)]
             mean = {k: float(np.mean([r[k] for r in rows])) for k in rows[0]}
             size = float(np.mean([abs(r["mixture error"]) for r in rows]))
             cover = {}
-            for name in ("any", "regular"):
+            for name in ("any", "scattered"):
                 hits = sum(bool(r[name]) for r in rows)
                 cover[name] = f"{hits}/{worlds} (up to {binomtest(hits, worlds).proportion_ci(0.999).high:.3f})"
             print(
                 f"n={models:2d} {kind:12s} truth {mean['truth']:.2f}  any law {cover['any']}"
                 f" width {mean['any width']:.2f}"
-                f"  regular {cover['regular']} width {mean['regular width']:.2f}  mixture {mean['mixture error']:+.3f}"
+                f"  scattered {cover['scattered']} width {mean['scattered width']:.2f}"
+                f"  mixture {mean['mixture error']:+.3f}"
                 f" (absolute {size:.3f})  raw {mean['naive error']:+.3f}  [{time.perf_counter() - start:.0f} s]",
                 flush=True,
             )
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:2]))
+    main(*(int(a) for a in sys.argv[1:3]))
