@@ -6,6 +6,7 @@
 # make fuzz     throws damaged files and odd replies at the readers for ten minutes
 # make calibrate  measures the audit's own error rates on worlds of known truth and prints the tables (minutes)
 # make bench    measures speed and memory as ratios within one run
+# make bench-leaderboard  measures a leaderboard of many models and benchmarks (RUN=--full: a benchmark of full size)
 # make audit and make test create .venv from requirements.lock when it is not there yet.
 
 PYTHON ?= python3
@@ -18,7 +19,7 @@ RUN ?=
 # test files at a time
 WORKERS ?= 2
 
-.PHONY: audit audit-all test test-vllm test-vlmeval calibrate lab bench fuzz lint lock
+.PHONY: audit audit-all test test-vllm test-vlmeval calibrate lab bench bench-leaderboard fuzz lint lock
 
 audit: $(READY)
 	$(BIN)/python -m auditlib run params/*.yaml $(RUN)
@@ -47,6 +48,9 @@ calibrate: $(READY)
 
 bench: $(READY)
 	@for script in tests/bench/bench_*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done
+
+bench-leaderboard: $(READY)
+	$(BIN)/python tests/bench/leaderboard.py $(RUN)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

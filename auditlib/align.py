@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -212,7 +213,7 @@ def _first_known(facts: pd.DataFrame, order: list[str]) -> pd.DataFrame:
             continue
         blank = column in (*_DESCRIPTIVE, "key")
         lookup: dict[str, Any] = {}
-        for start, stop in zip(bounds, bounds[1:]):  # run by run, until every item's value is known
+        for start, stop in pairwise(bounds):  # run by run, until every item's value is known
             if len(lookup) == len(order):
                 break
             for item, v in zip(ids[start:stop], facts[column].iloc[start:stop].tolist()):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+import socket
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 #: seconds to reach the scheduler, and to wait for a first worker
-CONNECT, FIRST_WORKER = 15.0, 60.0
+CONNECT, FIRST_WORKER = 15.0, 300.0
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,9 @@ def connected(cluster: Cluster) -> Iterator[Client]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of versions that differ: they are compared here
         try:
+            _probe(address)
             client = Client(address, timeout=CONNECT, set_as_default=False, name="auditlib")
-        except (OSError, ValueError, TypeError, RuntimeError) as e:
+        except (OSError, OverflowError, ValueError, TypeError, RuntimeError) as e:
             said = " ".join(str(e).split()) or type(e).__name__
             raise AuditError(f"no dask scheduler answers at {address} ({said[:200]})",
                              mend="see that 'dask scheduler' runs there and give its address, or its file with "
@@ -128,6 +130,21 @@ def connected(cluster: Cluster) -> Iterator[Client]:
     finally:
         with suppress(Exception):
             client.close(timeout=2)
+
+
+def _probe(address: str) -> None:
+    """A scheduler speaks first. dask's client waits without end for one that does not."""
+    scheme, _, place = address.rpartition("://")
+    if scheme in ("tls", "ws", "wss"):
+        return
+    if scheme not in ("", "tcp"):
+        raise ValueError(f"{scheme} is no scheme of an address: tcp, tls, ws and wss are")
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError("an address such as tcp://host:8786 is needed")
+    with socket.create_connection((host.strip("[]"), int(port)), CONNECT) as link:
+        if not link.recv(1):
+            raise OSError("it closes the connection")
 
 
 @contextmanager

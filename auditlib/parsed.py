@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ SWITCH = "AUDITLIB_CACHE"
 _SUFFIX = ".parsed"
 _PACKAGES = ("pandas", "numpy", "pyarrow", "python-calamine", "rapidfuzz")
 _DIGEST = 32
+#: age in seconds from which a temporary file is nobody's any more
+_STALE = 24 * 3600
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,10 @@ def store(cache: ParsedCache, key: str, tables: Mapping[str, pd.DataFrame], fact
 def prune(cache: ParsedCache) -> int:
     """Remove the least recently used entries beyond the limit, and what killed writers left; returns how many."""
     entries, total, removed = [], 0, 0
+    for path in cache.folder.glob("*/.*.tmp*"):
+        with suppress(OSError):
+            if path.stat().st_mtime < time.time() - _STALE:
+                path.unlink()
     for path in cache.folder.glob(f"*/*{_SUFFIX}"):
         with suppress(OSError):
             about = path.stat()

@@ -28,7 +28,7 @@ def extract_kept(
     if cache is None or "run" not in responses or not len(responses):
         return extract_frame(responses, items, chain, memo=memo)
     shown = parsed.digest(_text(items[c]) for c in _SHOWN if c in items)
-    codes, names = pd.factorize(responses["run"])
+    codes = pd.factorize(responses["run"])[0]
     order = np.argsort(codes, kind="stable")
     places = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     keys, found = [], []

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_notebooks import DRIVER, alive, children, notebook, parent, params, wait_for
+from tiny_notebooks import DRIVER, alive, children, notebook, params, parent, wait_for
 
 from auditlib import cluster, cluster_run, cluster_tasks, crew, locks, pipeline, stages, worker
 from auditlib.__main__ import main
@@ -131,10 +131,13 @@ def home(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def nodes(home):
     running = Nodes(home)
-    running.worker()
-    running.worker()
-    yield running
-    running.close()
+    try:
+        wait_for(running.file.exists, 60)
+        running.worker()
+        running.worker()
+        yield running
+    finally:
+        running.close()
 
 
 @pytest.fixture
@@ -264,7 +267,7 @@ def test_versions_and_paths_must_be_the_same(nodes, here, monkeypatch):
             with pytest.raises(AuditError, match=f"worker tcp://127.0.0.1:[0-9]+ on .* {words}"):
                 pipeline.run([job], cluster=where)
     with pytest.raises(
-        AuditError, match="does not see /nowhere/project. Mend: keep the project and --outputs on a file"
+        AuditError, match=r"does not see /nowhere/project\. Mend: keep the project and --outputs on a file"
     ):
         pipeline.run([worker.Job(**vars(job) | {"root": "/nowhere/project"})], cluster=where)
     # a path of one pool: that pool is told, and with --no-keep-going nothing follows
@@ -298,9 +301,8 @@ def test_a_pool_that_needs_a_tag_is_refused_or_goes_where_it_is(nodes, here):
     assert not (here / "far/g").exists()
     words = refused.error.split("dask worker ")[1].split(";")[0].split()
     nodes.worker(*words[4:])
-    client = cluster.connected(where)
-    with client as opened:
-        wait_for(lambda: any(o["resources"] for o in cluster_run.offers_of(opened).values()), 60)
+    with cluster.connected(where) as opened:
+        wait_for(lambda: any(o["resources"] for o in cluster_run.offers_of(opened).values()), 200)
     [done] = pipeline.run(jobs[:1], cluster=where)
     assert (done.code, done.error, done.ran) == (0, "", ("00_blind_run", "10_audit", "report"))
     assert cluster_run.needs(jobs[0]) == {}, "what is fresh needs no GPU"
@@ -370,7 +372,7 @@ def test_no_worker_is_said_after_a_while(monkeypatch):
     monkeypatch.setattr(cluster, "FIRST_WORKER", 0.1)
     monkeypatch.setattr(cluster, "offers_of", lambda client: {})
     said = []
-    with pytest.raises(AuditError, match="has no worker, also after 0 s. Mend: start one: dask worker tcp://h:1 --nth"):
+    with pytest.raises(AuditError, match=r"no worker, also after 0 s\. Mend: start one: dask worker tcp://h:1 --nth"):
         cluster._workers(None, cluster.Cluster("tcp://h:1"), lambda *event: said.append(event))
     assert said == [("", "", "the scheduler has no worker yet; waiting for one")]
 
@@ -414,8 +416,9 @@ def test_standing_tells_ends_and_what_runs():
     for step, pool in (("started", "a"), ("started", "b"), ("ended", "a"), ("started", "c"), ("ended", "b"),
                        ("ended", "c")):  # fmt: skip
         getattr(standing, step)(pool)
-    assert told == ["0 of 3 pools ended; running: a", "0 of 3 pools ended; running: a, b",
-                    "1 of 3 pools ended; running: b, c", "2 of 3 pools ended; running: c", "3 of 3 pools ended"]  # fmt: skip
+    ends = ("0 of 3 pools ended; running: a", "0 of 3 pools ended; running: a, b", "1 of 3 pools ended; running: b, c",
+            "2 of 3 pools ended; running: c", "3 of 3 pools ended")  # fmt: skip
+    assert told == list(ends)
 
 
 def test_differences_of_machines_in_words(tmp_path):

@@ -13,7 +13,7 @@ PARAMS = """
 pool: dependence_synthetic
 benchmark: Synthetic
 data: {embedded: dependence_synthetic}
-models: [lynx-large, lynx-small, heron-large, heron-small, otter-large, otter-small, ibex-large, ibex-small]
+models: [{name: lynx-large}, {name: lynx-small}, {name: heron-large}, {name: heron-small}, {name: otter-large}, {name: ibex-small}]
 dependence: {prior: {source: SOURCE}, fit: {iterations: 25}}
 """
 

@@ -316,7 +316,7 @@ def test_newcomer_stands_where_the_fit_put_the_same_answers(main):
 
 def test_bootstrap_knows_which_labels_are_uncertain(main):
     pool, responses, _, d = main
-    s = bootstrap_subjects(responses, d, rng=np.random.default_rng(0), draws=8, iterations=8)
+    s = bootstrap_subjects(responses, d, rng=np.random.default_rng(0), draws=6, iterations=8)
     np.testing.assert_allclose(s.shares.sum(1), 1)
     assert (s.low <= s.high).all()
     right = d.label == pool.label
@@ -334,15 +334,14 @@ def test_labels_as_prior():
 def test_recovery_of_planted_labels():
     """Floors on the generator: structure and responses together beat responses alone, and noise does not hurt."""
     got = {}
-    for regime, seeds in (("main", (0, 1)), ("silent structure", (0,))):
-        for seed in seeds:
-            pool = simulate_modality(seed, regime, 600)
-            d = diagnose(ResponseTensor.from_arrays(pool.hits, k=pool.k), embedded(pool))
-            got.setdefault(regime, []).append([(p.argmax(1) == pool.label).mean() for p in (d.profile, d.alone)])
-    both, alone = np.mean(got["main"], 0)
+    for regime in ("main", "silent structure"):
+        pool = simulate_modality(0, regime, 500)
+        d = diagnose(ResponseTensor.from_arrays(pool.hits, k=pool.k), embedded(pool))
+        got[regime] = [(p.argmax(1) == pool.label).mean() for p in (d.profile, d.alone)]
+    both, alone = got["main"]
     assert both >= 0.79
     assert both >= alone + 0.05
-    noisy, bare = np.mean(got["silent structure"], 0)
+    noisy, bare = got["silent structure"]
     assert noisy >= bare - 0.01
 
 

@@ -319,6 +319,17 @@ def test_table_survives_its_files(tmp_path):
     assert said["reasons"] == {c: REASONS[c].meaning for c in ("wrong_key", "no_image_needed")}
 
 
+def test_an_empty_table_and_odd_characters_survive(audit, tmp_path):
+    write_errata(table(item=[]), tmp_path / "n.csv", tmp_path / "n.json")
+    assert [len(read_errata(tmp_path / f"n.{e}").rows) for e in ("csv", "json")] == [0, 0]
+    (tmp_path / "l.json").write_text(json.dumps([{"item": "0", "key": "C", "note": "a\u202e b\n  c\u0007"}]))
+    made = build_errata(audit, lists=[tmp_path / "l.json"]).errata
+    row = made.rows.set_index("item").loc["0"]
+    assert "a⟨U+202E⟩ b c⟨U+0007⟩" in row["evidence"]
+    write_errata(made, tmp_path / "e.csv", tmp_path / "e.json")
+    assert read_errata(tmp_path / "e.csv").rows.equals(read_errata(tmp_path / "e.json").rows)
+
+
 def test_an_edited_table_is_checked(tmp_path):
     base = {"item": ["1", "1"], "old_key": "A", "proposed_key": "B", "status": "confirmed"}
     for reasons, words in ((["wrong_key", "ambiguous"], "stands here twice"), (["wrong_key", "typo"], "is no reason")):

@@ -56,7 +56,7 @@ def folder(tmp_path) -> Path:
     golds = [{"instance": f"g{i}", "prompt": "What do you see?", "answer": f"A true {c} square, number {i}.",
               "image": f"{i}.png", "cluster": f"i{i}"} for i, c in enumerate(COLOURS)]  # fmt: skip
     pd.DataFrame(golds).to_csv(tmp_path / "golds.csv", index=False)
-    rated = planted_candidates(12, seed=2)
+    rated = planted_candidates(8, seed=2)
     rated = rated.assign(request="Make a square.", text=[f"quality {r:.3f}" for r in rated["rating"]])
     rated.to_csv(tmp_path / "rated.csv", index=False)
     return tmp_path
@@ -207,4 +207,4 @@ def test_real_planted_errors_are_put_to_a_judge(shared_data, tmp_path):
     overall = overall_table(table, draws=200).set_index("quantity")["estimate"]
     assert overall["detection"] == pytest.approx(shorter[~neutral].mean())
     assert overall["false_alarm"] == pytest.approx(shorter[neutral].mean())
-    assert abs(overall["d_prime"]) < 0.6, "length alone tells little"
+    assert overall["d_prime"] < -0.5, "harmless rewriting shortens more often than damage does"

@@ -8,8 +8,8 @@ import pytest
 
 import auditlib
 from auditlib.leaderboard import lean, single
-from auditlib.parsed import cache_of
 from auditlib.params import check_params
+from auditlib.parsed import cache_of
 from auditlib.synth.leaderboard import LeaderboardRecipe, benchmark_world, truth_of, write_leaderboard
 
 RECIPE = LeaderboardRecipe(models=6, benchmarks=3, items=120, strata=2, families=3, no_image=(0.1, 0.6))
@@ -167,7 +167,126 @@ def test_statistics_are_the_audits(board, tmp_path):
     assert len(both) == (~fewer).sum() > 40
     for column in ("n", "estimate", "low", "high", "null", "null_sd", "excess", "excess_low", "excess_high", "p"):
         np.testing.assert_allclose(both[column], both[f"{column}_audit"], rtol=1e-9, atol=1e-12, err_msg=column)
-    rows = mine[fewer].merge(whole, on=["metric", "arm", "models", "stratum", "policy", "null_kind"], suffixes=("", "_a"))
+    rows = mine[fewer].merge(
+        whole, on=["metric", "arm", "models", "stratum", "policy", "null_kind"], suffixes=("", "_a")
+    )
     rows = rows[rows["estimate_a"].notna()].drop_duplicates(["models", "null_kind"])
     assert len(rows) == 6
     np.testing.assert_allclose(rows["excess"], rows["excess_a"], atol=1e-12)
+
+
+def test_same_wrong_option_of_all_pairs(rng):
+    """The closed form over pairs against every pair by itself."""
+    from itertools import combinations
+
+    from auditlib.stats.wrong_options import same_wrong_in_all_pairs, same_wrong_option
+
+    letters, key = rng.integers(-2, 5, (80, 7)), rng.integers(-2, 5, 80)
+    key[key < 0] = -2
+    pairs = [same_wrong_option(letters[:, a], letters[:, b], key) for a, b in combinations(range(7), 2)]
+    r, n = same_wrong_in_all_pairs(letters, key), sum(p.n for p in pairs)
+    assert (r.same, r.n) == (sum(p.same for p in pairs), n)
+    assert r.shuffled == pytest.approx(sum(p.n * p.shuffled for p in pairs) / n, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """A leaderboard of arrays written as the parsed numbers of its pools: nine benchmarks, a pool that failed."""
+    from auditlib.leaderboard.jobs import Outcome, PoolFiles, _failed, write_numbers
+    from auditlib.leaderboard.tables import collect
+    from auditlib.synth.leaderboard import benchmark_pool
+
+    recipe = LeaderboardRecipe(models=5, benchmarks=9, items=60, strata=2, families=2, no_image=(0.0, 0.9))
+    outputs = tmp_path_factory.mktemp("audited")
+    truth = []
+    for number in range(9):
+        pool = benchmark_pool(recipe, number, 7)
+        settings = {"pool": pool.name, "benchmark": pool.benchmark, "data": {"folder": "."},
+                    "audit": {"permutations": 99, "bootstrap": 200}}  # fmt: skip
+        params = check_params(settings, outputs / "p.yaml")
+        write_numbers(dataclasses.replace(pool, params=params), PoolFiles(outputs, pool.name))
+        truth.append(truth_of(benchmark_world(recipe, number, 7), recipe))
+    _failed(PoolFiles(outputs, "broken"), params.model_copy(update={"pool": "broken"}), "no <b>file</b>")
+    assert Outcome("x").error == ""
+    return outputs, collect(outputs), pd.concat(truth)
+
+
+def test_planted_truth_is_found(audited):
+    """Blind accuracy of every model on every benchmark is the planted one, and benchmarks are told apart by it."""
+    _, board, truth = audited
+    both = board.profile.merge(truth, on=["benchmark", "model"], suffixes=("", "_true"), validate="one_to_one")
+    assert len(both) == 45
+    np.testing.assert_allclose(both["blind"], both["blind_true"], atol=1e-12)
+    np.testing.assert_allclose(both["full"], both["full_true"], atol=1e-12)
+    np.testing.assert_allclose(both["gain"], both["full_true"] - both["blind_true"], atol=1e-12)
+    np.testing.assert_allclose(both["above_chance"], both["blind_true"] - 0.25, atol=1e-12)
+    np.testing.assert_allclose(
+        board.matrix.to_numpy(), both.pivot(index="model", columns="pool", values="blind_true") - 0.25
+    )
+    planted = truth.groupby("benchmark")["no_image"].first()
+    found = board.benchmarks.dropna(subset=["blind"]).set_index("benchmark")
+    assert np.corrcoef(planted[found.index], found["blind"])[0, 1] > 0.9
+    # more items that need no image, more items on which the image gains nothing
+    assert np.corrcoef(planted[found.index], found["zero_gain"])[0, 1] > 0.9
+    means = truth.groupby("model")["full"].mean().sort_values(ascending=False)
+    assert board.models["model"].iloc[0] == means.index[0]
+    bands = board.models
+    assert (bands["rank_low"] <= bands["rank"]).all() and (bands["rank"] <= bands["rank_high"]).all()
+
+
+def test_failed_pools_and_holm_stay_on_the_page(audited):
+    from auditlib.leaderboard.page import write_page
+    from auditlib.metrics.families import holm_over_pools
+
+    outputs, board, _ = audited
+    b = board.benchmarks
+    assert b.loc[b["pool"].eq("broken"), "error"].tolist() == ["no <b>file</b>"]
+    np.testing.assert_allclose(b["p_holm"], holm_over_pools(b["p"]), equal_nan=True)
+    text = write_page(outputs).read_text()
+    assert (
+        "no &lt;b&gt;file&lt;/b&gt;" in text and "<script" not in text and "http:" not in text and "https:" not in text
+    )
+    for name in (*b["benchmark"], *board.models["model"]):
+        assert str(name) in text
+    assert write_page(outputs).read_text() == text  # the same bytes again
+    for table in ("benchmarks", "profile", "models", "matrix"):
+        assert (outputs / "leaderboard" / f"{table}.csv").exists()
+    assert len(pd.read_csv(outputs / "leaderboard" / "matrix.csv")) == 5
+
+
+def test_heat_map_only_where_it_can_be_read():
+    from auditlib.leaderboard.figures import readable
+
+    assert readable(pd.DataFrame(np.zeros((40, 40))))
+    assert not readable(pd.DataFrame(np.zeros((300, 80)))) and not readable(pd.DataFrame(np.zeros((5, 1))))
+
+
+def test_ranks_without_bands_where_benchmarks_are_few(rng):
+    from auditlib.leaderboard.ranks import board_ranks
+
+    profile = pd.DataFrame(
+        [(p, m, 0.1 * i) for p in "xy" for i, m in enumerate("abc")], columns=["pool", "model", "full"]
+    )
+    ranks, note = board_ranks(profile.iloc[:-1], rng)
+    assert ranks["model"].tolist() == ["b", "a"] and ranks["rank_low"].isna().all()
+    assert "2 benchmarks" in note and "1 of 3 models" in note
+
+
+def test_command_from_tree_to_page(board, tmp_path, capsys):
+    """The command on a tree, one broken benchmark among the others; then again from the cache, with one pool only."""
+    import shutil
+
+    from auditlib.__main__ import main
+
+    folder, outputs = tmp_path / "results", tmp_path / "outputs"
+    shutil.copytree(board[0], folder)
+    (folder / "Model-001" / "Model-001_Bench03.tsv").write_bytes(b"index\tprediction\n1\t\xff\n")
+    assert main(["leaderboard", str(folder), "--outputs", str(outputs), "--jobs", "1"]) == 1
+    said = capsys.readouterr()
+    assert "bench01" in said.out and "1 of 3 pools failed: bench03" in said.err
+    assert (outputs / "leaderboard.html").exists() and 'href="leaderboard.html"' in (outputs / "index.html").read_text()
+    table = pd.read_csv(outputs / "leaderboard" / "benchmarks.csv")
+    assert table["error"].notna().sum() == 1 and "UTF-8" in table["error"].dropna().iloc[0]
+    assert main(["leaderboard", str(folder), "--outputs", str(outputs), "--jobs", "1", "--pools", "bench01"]) == 0
+    assert main(["cache", "--outputs", str(outputs), "--clear"]) == 0
+    assert "entries removed" in capsys.readouterr().out

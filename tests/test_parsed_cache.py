@@ -97,7 +97,9 @@ def test_filter_and_copies(tree):
     file.write_text("\n".join([*lines, lines[1], ""]))
     said = {"pool": "p", "benchmark": "Bench01", "data": {"folder": str(tree), "where": {"category": "stratum 01"}}}
     params = check_params(said, tree.parent / "p.yaml")
-    plain, cold, warm = (auditlib.read_pool(params, outputs=tree.parent / "outputs", cache=c) for c in (False, *[None] * 2))
+    plain, cold, warm = (
+        auditlib.read_pool(params, outputs=tree.parent / "outputs", cache=c) for c in (False, *[None] * 2)
+    )
     assert {"duplicate", "warning", "excluded"} <= set(plain.coverage["what"])
     same(plain, cold)
     same(plain, warm)
@@ -145,7 +147,7 @@ def test_content_decides(tree, opened):
 def test_damaged_entries_are_read_again(tree, opened, damage):
     plain = read(tree)
     files = entries(tree)
-    for i, file in enumerate(files):
+    for file in files:
         raw = file.read_bytes()
         middle = len(raw) // 2
         file.write_bytes({

@@ -500,7 +500,7 @@ def test_stopped_runner_leaves_no_process_and_no_fresh_stage(processes, how):
         f"pipeline.run(pipeline.jobs_for([Path({str(processes)!r}) / 'params/a.yaml']))\n"
     )
     runner = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    wait_for(mark.exists, 60)
+    wait_for(mark.exists, 150)
     mine = children(str(processes / "driver.py"))
     kernels = [p for p in children("ipykernel_launcher") if parent(p) in mine]
     assert mine and kernels

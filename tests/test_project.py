@@ -108,7 +108,7 @@ def test_every_stage_has_its_notebook():
     from auditlib.params import BLIND_RUN, CAPABILITIES, STAGES
 
     stages = {BLIND_RUN, *STAGES, *CAPABILITIES.values(), "25_review"}
-    assert {f"{s}.ipynb" for s in stages} | {"explore/items.ipynb"} == set(IDS)
+    assert {f"{s}.ipynb" for s in stages} | {"explore/items.ipynb", "explore/known_truth.ipynb"} == set(IDS)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=IDS)

@@ -27,6 +27,8 @@ from auditlib.threads import single_threaded
 _MEMORY = 6
 #: iterations at which the curvature is taken anew; the first is needed
 _REFRESH = (0, 1, 3, 8, 20)
+#: how much looser the tolerance of a round is whose fit only sets thresholds
+_LOOSER = 100
 #: longest move of one unbounded parameter in one step
 _LONGEST = 2.0
 
@@ -206,12 +208,14 @@ def fit(
     evaluations = 0
     with single_threaded():
         for turn in range(rounds):
+            last = turn == rounds - 1
             if optimiser == "lbfgs":
-                found = minimise(problem, x, iterations=iterations, tolerance=tolerance)
+                limit = tolerance if last else _LOOSER * tolerance
+                found = minimise(problem, x, iterations=iterations, tolerance=limit)
             else:
                 found = adam(problem, x)
             x, evaluations = found.x, evaluations + found.evaluations
-            if turn < rounds - 1:
+            if not last:
                 at = calibrate(predicted(problem, x), problem.chance, problem.target.T, problem.weight, calibration,
                                before=problem.thresholds, delta=problem.settings.delta)  # fmt: skip
                 problem = replace(problem, thresholds=at)

@@ -241,8 +241,9 @@ def changed_statistics(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFram
     -------
     DataFrame
         metric, arm, policy, models, stratum, null_kind, p_method, which (the note of rows that are alike in these),
-        nth (of rows alike in that too), and n, estimate, low, high, null, excess, p with ``_before`` and ``_after``. ``change`` is ``estimate``, or ``interval
-        or p`` where n and estimate are the same, or the estimate itself is one of random draws.
+        nth (of rows alike in that too), and n, estimate, low, high, null, excess, p with ``_before`` and ``_after``.
+        ``change`` is ``estimate``, or ``interval or p`` where n and estimate are the same, or the estimate itself is
+        one of random draws.
     """
     on = ["metric", "arm", "policy", "models", "stratum", "null_kind", "p_method"]
     numbers = ["n", "estimate", "low", "high", "null", "excess", "p"]

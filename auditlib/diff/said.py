@@ -253,7 +253,8 @@ def _statistics(d: Difference) -> Part:
     plain = d.statistics["policy"].isin(["", "wrong"]) & d.statistics["null_kind"].isin(["", "pooled"])
     head = d.statistics[told & whole & plain & d.statistics["metric"].isin(HEADLINE)]
     head = unique_p(head, "metric", "arm", "which")
-    head = head.assign(metric=_words(head["metric"]), place=head["metric"].map(HEADLINE.index))
+    names = [f"{m} ({w})" if w else m for m, w in zip(_words(head["metric"]), head["which"])]
+    head = head.assign(metric=names, place=head["metric"].map(HEADLINE.index))
     head = head.sort_values(["arm", "place"], kind="stable")
     columns = [Column("metric", "Statistic"), Column("arm", "Arm")]
     for side, word in (("before", "Before"), ("after", "After")):

@@ -16,6 +16,7 @@ from auditlib.errata.people import review_reports
 from auditlib.errata.reports import Report, merge
 from auditlib.errata.table import COLUMNS, Errata
 from auditlib.errors import AuditError
+from auditlib.escape import visible
 
 if TYPE_CHECKING:
     from auditlib.auditing import Audit
@@ -85,6 +86,8 @@ def _table(audit: Audit, benchmark: Benchmark, reports: Sequence[Report]) -> Err
         proposed = row["proposed_key"] if row["proposed_key"] != key else ""
         out.append(row | {"benchmark": benchmark.name, "dataset_sha256": benchmark.digest, "item": item,
                           "old_key": key, "proposed_key": proposed, "votes": tally, "models": by_model})  # fmt: skip
+        for name in ("evidence", "outcome", "sources", "models"):  # one line each, nothing invisible
+            out[-1][name] = visible(out[-1][name], newlines=False)
     facts = {"benchmark": benchmark.name, "pool": audit.pool_name, "dataset": benchmark.label,
              "items": len(audit.items), "models": len(audit.models)}  # fmt: skip
     return Errata(pd.DataFrame(out, columns=list(COLUMNS), dtype="str"), facts)

@@ -133,6 +133,7 @@ def overall(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     style.row_names(ax, frame["setting"].tolist())
     ax.axvline(0, color=GREY, lw=0.7, zorder=0)
     ax.set_xlim(min(-0.3, float(np.nanmin(frame["low"])) - 0.1), right * 1.62)
+    ax.set_xticks([t for t in ax.get_xticks() if ax.get_xlim()[0] <= t <= right * 1.02])
     ax.set_xlabel("d', 95% interval over images (0: cannot tell damage from a harmless change)")
     style.grid(ax)
     return ax
@@ -277,6 +278,8 @@ def prepare_filters(result: Result) -> pd.DataFrame:
     table = table[~table.set_index(["judge", "filter"]).index.isin(few.set_index(["judge", "filter"]).index)]
     wide = table[table["quantity"].isin(("coverage", "good_lost", "bad_kept", "interaction"))]
     out = wide.pivot_table(index=["judge", "filter"], columns="quantity", values="estimate", sort=False).reset_index()
+    # a pivot sorts by first sight of each level: the order of the table is that of the judges, then of their filters
+    out = table[["judge", "filter"]].drop_duplicates().merge(out, on=["judge", "filter"])
     out = out.reindex(columns=["judge", "filter", "coverage", "good_lost", "bad_kept", "interaction"])
     if not len(out):
         raise Lacking("no filter keeps and drops enough prompts")
@@ -292,7 +295,7 @@ def filters(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.scatter(frame["bad_kept"], y, c=VERMILION, s=16, zorder=3)
     ax.scatter(frame["good_lost"], y, c=BLUE, s=16, marker="D", zorder=3)
     style.row_names(ax, [f"{r.judge}: {r.filter}" for r in frame.itertuples()], width=44)
-    ax.set_xlim(0, 1)
+    ax.set_xlim(-0.012, 1)
     style.percent_axis(ax, "x", "% (of all prompts; of kept decisions; of dropped decisions)")
     style.grid(ax)
     style.legend_line(ax, [("prompts kept", style.PALE, "■"), ("bad among the kept", VERMILION, "●"),

@@ -173,12 +173,17 @@ def _filters(j: Judges, prompts: Prompts, given: dict, chances: dict, out: Decid
             curves.append(curve.table.assign(judge=name))
             tests.append({"judge": name, "area": curve.area, "random_area": curve.random_area, "p": curve.p,
                           "n": curve.prompts, "left_out": curve.left_out})  # fmt: skip
-        check = filter_checks.confound_check(prompts, chances[name], rules[0].keep, seed=j.seed, draws=j.params.draws)
-        confounds.append(check.assign(judge=name, filter=rules[0].name))
+        # the first filter that keeps and drops enough to be compared
+        rule = next((r for r in rules if min(r.keep.sum(), (~r.keep).sum()) >= filters.LEAST), None)
+        if rule is not None:
+            check = filter_checks.confound_check(prompts, chances[name], rule.keep, seed=j.seed, draws=j.params.draws)
+            confounds.append(check.assign(judge=name, filter=rule.name))
     out.frames |= {"filters": _all(tables), "curves": _all(curves), "curve_tests": pd.DataFrame(tests),
                    "confounds": _all(confounds)}  # fmt: skip
     why = "no judge was asked in two orders, and there is no second judge"
     out.lacking |= dict.fromkeys(("filters", "curves", "curve_tests", "confounds"), why)
+    if tables:
+        out.lacking["confounds"] = f"no filter keeps and drops {filters.LEAST} prompts"
 
 
 def _shared(prompts: Prompts, given: dict[str, Choices], j: Judges) -> pd.DataFrame:

@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from auditlib.figures.style import AMBER, BLUE, GREY, INK, MUTED, WIDE, axes, grid, legend_line, percent_axis, row_names
-from auditlib.figures.style import rows_height, styled
+from auditlib.figures.style import (
+    AMBER,
+    BLUE,
+    GREY,
+    INK,
+    MUTED,
+    WIDE,
+    axes,
+    grid,
+    legend_line,
+    percent_axis,
+    row_names,
+    rows_height,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +88,9 @@ def dot_plot(profile: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     grid(ax)
     percent_axis(ax, "x", "blind accuracy above chance (points)", signed=True)
     row_names(ax, [str(v) for v in order.index], width=28)
-    legend_line(ax, [("a model", BLUE, "●"), ("median", AMBER, "━"), ("0 = guessing over the options shown", MUTED, "━")])
+    legend_line(
+        ax, [("a model", BLUE, "●"), ("median", AMBER, "━"), ("0 = guessing over the options shown", MUTED, "━")]
+    )
     return ax
 
 

@@ -19,7 +19,7 @@ from auditlib import parsed
 from auditlib.errors import AuditError
 from auditlib.frames import frame
 from auditlib.leaderboard.merge import merged
-from auditlib.leaderboard.single import Single, load_single, keep_single, single_of
+from auditlib.leaderboard.single import Single, keep_single, load_single, single_of
 from auditlib.parsed import ParsedCache
 from auditlib.pool import Pool
 

@@ -82,7 +82,9 @@ def _pictures(board: Board, outputs: Path) -> list[str]:
             file, alt = _draw(figures.heat_map, board.matrix, outputs, "blind_profile"), "models by benchmarks"
         else:
             file, alt = _draw(figures.dot_plot, board.profile, outputs, "blind_profile"), "a row for each benchmark"
-        out.append(f"<h2>Without the image</h2>\n{_figure(file, f'Blind accuracy above chance, {alt}', _ABOUT_PROFILE)}")
+        out.append(
+            f"<h2>Without the image</h2>\n{_figure(file, f'Blind accuracy above chance, {alt}', _ABOUT_PROFILE)}"
+        )
     unknown = sorted(set(board.profile.loc[~known, "benchmark"]))
     if unknown:
         names = ", ".join(unknown)

@@ -62,11 +62,11 @@ def single_of(
     AuditError
         As reading the whole pool would, or because this model says too little by itself.
     """
-    from auditlib.reading import pool_of
     from auditlib.readers import runs_with_items
     from auditlib.readers.layout import RUNS
     from auditlib.readers.vlmevalkit import read_vlmevalkit
     from auditlib.readers.vlmevalkit_runs import run_digest
+    from auditlib.reading import pool_of
 
     data = params.data
     if not any(f.kind in RUNS for f in files):

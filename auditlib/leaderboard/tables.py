@@ -82,8 +82,8 @@ def collect(outputs: Path, pools: Sequence[str] | None = None) -> Board:
 
 BENCHMARKS = (
     "pool", "benchmark", "source", "error", "items", "models", "arm", "zero_gain", "zero_gain_low", "zero_gain_high",
-    "null", "null_kind", "excess", "excess_low", "excess_high", "excess_least", "excess_most", "p", "p_method", "p_holm",
-    "unanimous_share", "consensus_share", "kappa", "alpha", "correctness_kappa", "same_wrong", "same_wrong_null",
+    "null", "null_kind", "excess", "excess_low", "excess_high", "excess_least", "excess_most", "p", "p_method",
+    "p_holm", "unanimous_share", "consensus_share", "kappa", "alpha", "correctness_kappa", "same_wrong", "same_wrong_null",
     "full", "blind", "chance", "blind_above_chance", "gain",
 )  # fmt: skip
 PROFILE = (
@@ -153,7 +153,9 @@ def _profile(facts: dict[str, Any], s: pd.DataFrame) -> pd.DataFrame:
     gain = here[here["metric"].eq("multimodal_gain")].drop_duplicates("models").set_index("models")["estimate"]
     out["gain"] = out["model"].map(gain)
     chance = facts["chance"] if facts["chance"] is not None else np.nan
-    out = out.assign(pool=facts["pool"], benchmark=facts["benchmark"], chance=chance, above_chance=out["blind"] - chance)
+    out = out.assign(
+        pool=facts["pool"], benchmark=facts["benchmark"], chance=chance, above_chance=out["blind"] - chance
+    )
     return out.reindex(columns=list(PROFILE))
 
 

@@ -53,9 +53,7 @@ def run_key(group: Sequence[RunFile], folder: Path, other: str, settings: Mappin
     return parsed.key_of("vlmevalkit run", {"files": files, "status": stated, "other": other} | dict(settings))
 
 
-def load_run(
-    cache: ParsedCache, key: str, group: Sequence[RunFile], facts: dict[str, pd.DataFrame]
-) -> Run | None:
+def load_run(cache: ParsedCache, key: str, group: Sequence[RunFile], facts: dict[str, pd.DataFrame]) -> Run | None:
     """A run that was kept; None where there is none, or an entry that it needs is gone or damaged.
 
     ``facts`` holds item facts that were loaded before, by their key; runs with equal facts share one frame.

@@ -24,8 +24,13 @@ _NOT_READ = {
 
 
 def files_of(
-    folder: Path, benchmark: str, blind_folder: Path | None, conditions: Mapping[str, str], blind_benchmark: str | None,
-    *, scans: dict[str, Any] | None = None,
+    folder: Path,
+    benchmark: str,
+    blind_folder: Path | None,
+    conditions: Mapping[str, str],
+    blind_benchmark: str | None,
+    *,
+    scans: dict[str, Any] | None = None,
 ) -> tuple[list[RunFile], list[dict[str, Any]]]:
     """Files of the benchmark, blind runs of another folder included, and what is left out of them.
 

@@ -14,6 +14,8 @@ from auditlib.report.page import svg_size
 
 #: a word longer than this may be broken anywhere after STEP characters, else it would run out of its column
 LONG, STEP = 18, 8
+#: width of the text in points, letters from which a column of words wraps in a wide table, smallest type in points
+ROOM, WRAP, SMALLEST = 482.0, 24, 5.2
 _BREAK = "\u200b"
 _TEMPLATE = Path(__file__).with_name("report.typ")
 
@@ -82,7 +84,8 @@ def _block(block: dict[str, Any], paths: RunPaths, folder: Path) -> dict[str, An
     if block["kind"] == "figures":
         return {"kind": "figures", "rows": _rows([_figure(f, paths, folder) for f in block["items"]])}
     if block["kind"] == "table":
-        return block | {"widths": block["widths"] or _widths(block)}
+        widths, size = _layout(block)
+        return block | {"widths": widths, "size": size}
     return block
 
 
@@ -107,12 +110,20 @@ def _rows(figures: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return out
 
 
-def _widths(block: dict[str, Any]) -> list[float]:
-    """As wide as the content; columns of words share what is left where a table would not fit."""
+def _layout(block: dict[str, Any]) -> tuple[list[float], float]:
+    """Relative widths of a table's columns (0: as wide as the content) and size of its type in points.
+
+    A table that would not fit gets every width by need, in a type in which numbers stand on one line; columns of words
+    wrap. A width as wide as the content beside one that takes the rest would leave the rest nothing.
+    """
+    many = len(block["head"])
+    size = 6.9 if many > 9 else 7.5 if many > 7 else 8.2
+    if block["widths"]:
+        return block["widths"], size
     columns = list(zip(*block["rows"])) if block["rows"] else [() for _ in block["head"]]
-    need = [
-        max([len(str(v)) for v in c] + [max(map(len, h.split()), default=0)]) for c, h in zip(columns, block["head"])
-    ]
-    if sum(need) + 2 * len(need) <= 104:
-        return [0.0] * len(need)
-    return [float(min(n, 60)) if left and n > 14 else 0.0 for n, left in zip(need, block["left"])]
+    cells = [max((len(str(v)) for v in c), default=0) for c in columns]
+    heads = [max(map(len, h.split()), default=0) for h in block["head"]]
+    if sum(map(max, cells, heads)) + 2 * many <= ROOM / (0.56 * size):
+        return [0.0] * many, size
+    need = [max(min(n, WRAP) if left else n, h) + 2 for n, h, left in zip(cells, heads, block["left"])]
+    return [float(n) for n in need], round(min(size, max(SMALLEST, ROOM / (0.52 * sum(need)))), 2)

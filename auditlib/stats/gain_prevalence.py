@@ -36,8 +36,8 @@ class PrevalenceSet:
     """Shares that the pool cannot tell apart, with sampling margin at both ends.
 
     ``low_point`` and ``high_point`` are the ends without margin, ``low_se`` and ``high_se`` their standard errors over
-    items and models. ``scattered`` tells the set over scattered laws from that over all. ``models`` are those of the item
-    that has fewest, ``degree`` how many of them enter at once.
+    items and models. ``scattered`` tells the set over scattered laws from that over all. ``models`` are those of the
+    item that has fewest, ``degree`` how many of them enter at once.
     """
 
     low: float

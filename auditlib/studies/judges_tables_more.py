@@ -36,8 +36,8 @@ def without_one(result: Result) -> pd.DataFrame:
 def cards(result: Result) -> pd.DataFrame:
     """One row per validity card."""
     table = result.frame("cards")
-    return table.assign(bound=[f"{r.version or '?'}; prompt {r.prompt_sha256[:8] or '?'}; {r.date or '?'}"
-                               for r in table.itertuples()])  # fmt: skip
+    named = [[r.version, f"prompt {r.prompt_sha256[:8]}" * bool(r.prompt_sha256), r.date] for r in table.itertuples()]
+    return table.assign(bound=["; ".join(filter(None, parts)) for parts in named])
 
 
 def card_checks(result: Result) -> pd.DataFrame:
@@ -95,7 +95,7 @@ TABLES: tuple[Table, ...] = (
            "A conditional logit for each judge with errors by clusters, then random effects over judges. Slots are "
            "against the first one; rating is per point."),
     table_of("without_one", "With one image or prompt left out", without_one,
-           columns_of(("setting", "Judge"), ("what", "Quantity"), ("clusters", "Images", "count"),
+           columns_of(("setting", "Judge"), ("what", "Quantity"), ("clusters", "Images or prompts", "count"),
                     ("estimate", "Estimate", "number"), ("least..most", "Range without one", "number"),
                     ("moved", "Largest move", "number"), ("most_moving", "By leaving out")),
            "Shares in [0, 1]. A range that changes what is concluded means that one image carries the result."),
@@ -104,8 +104,8 @@ TABLES: tuple[Table, ...] = (
                     ("bound", "Bound to"), ("prompts", "Prompts", "count"), ("coverage", "Kept (%)", "pct"),
                     ("interaction", "Kept less dropped", "number"), ("low..high", "95% interval", "number"),
                     ("verdict", "Filter"), ("lacks", "Not stated")),
-           "A card expires when version, prompt, settings, orders or filter change. What is not stated (?) nobody can "
-           "see change."),
+           "A card expires when version, prompt, settings, orders or filter change. Of what is not stated nobody can see "
+           "that it changes."),
     table_of("card_checks", "Earlier validity cards", card_checks,
            columns_of(("judge", "Judge"), ("filter", "Keeps where"), ("date", "Dated"), ("was", "Then", "number"),
                     ("now", "Now", "number"), ("holds", "Holds"), ("why", "Why not")),

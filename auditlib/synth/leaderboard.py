@@ -1,4 +1,4 @@
-"""A leaderboard of known truth: many models on many benchmarks, with the image and without, as an evaluation's files."""
+"""A leaderboard of known truth: many models on many benchmarks, full runs and blind ones, as an evaluation's files."""
 
 from __future__ import annotations
 
@@ -98,7 +98,12 @@ def truth_of(made: World, recipe: LeaderboardRecipe) -> pd.DataFrame:
 
 
 def write_leaderboard(
-    recipe: LeaderboardRecipe, folder: str | Path, seed: int = 7, *, form: str = "tsv", only: Iterable[int] | None = None
+    recipe: LeaderboardRecipe,
+    folder: str | Path,
+    seed: int = 7,
+    *,
+    form: str = "tsv",
+    only: Iterable[int] | None = None,
 ) -> pd.DataFrame:
     """Write a tree of results in VLMEvalKit's form: ``MODEL/MODEL_BENCHMARK.tsv`` and ``MODEL_blind/...``.
 
