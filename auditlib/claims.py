@@ -253,7 +253,7 @@ def _judge(audit: Any) -> Claim:
     name = "conclusions without the judge"
     if audit.arm != "judged" or not any(a.startswith("exact") for a in lookup.arms(audit)):
         return _claim(name, "", ["no judged arm beside one without a judge"], "zero_gain_share")
-    d = arms_difference(audit, MARGIN_SHARE, MARGIN_EXCESS)
+    d = None if headline_row(audit) is None else arms_difference(audit, MARGIN_SHARE, MARGIN_EXCESS)
     if d is None:
         return _claim(name, "", ["no items are counted in both arms"], "zero_gain_share")
     other = one(audit.statistics, "zero_gain_share", arm=d.other, policy="wrong", models="all", stratum="all",

@@ -138,6 +138,8 @@ def run_pool_here(
         ended.set()
         watcher.join()
         _crews[run].discard(crew)
+        if not _crews[run]:
+            _crews.pop(run, None)
     if gone:  # cut short: nothing that another worker's run of this pool should be taken for
         raise Reschedule
     return asdict(outcome)

@@ -83,7 +83,8 @@ def key_of(kind: str, facts: Any) -> str:
 def code_version() -> str:
     """Hash of the code that reads files and replies, and of the versions of the packages that it rests on."""
     here = Path(__file__).resolve().parent
-    files = [*here.glob("*.py"), *here.glob("readers/*.py"), *here.glob("extract/**/*.py"), *here.glob("params/*.py")]
+    files = [*here.glob("*.py"), *here.glob("readers/*.py"), *here.glob("extract/**/*.py"), *here.glob("params/*.py"),
+             *here.glob("leaderboard/*.py")]  # fmt: skip
     parts = [f"{p.relative_to(here).as_posix()} {content(p)}" for p in sorted(files)]
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-#: characters that only stand after a backslash, outside the places that need them
-_SPECIAL = {"#": "a parameter outside a definition", "$": "mathematics that is not closed", "^": "", "~": ""}
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%.*\n?")
 
 
@@ -38,9 +36,9 @@ def problems(text: str) -> list[str]:
     rest = re.sub(r"\\(?:newcommand\{\\auditset\}|DeclareRobustCommand\{\\auditnum\}).*", "", plain)
     rest = re.sub(r"\\errmessage\{[^}]*\}", "", rest)
     rest = re.sub(r"\\begin\{(?:tabular|longtable)\}\{.*\}", "", rest)
-    rest = re.sub(r"\\ensuremath\{(?:[^{}]|\{[^{}]*\})*\}|\$[^$\n]*\$|\\.", "", rest)
     rest = re.sub(r"\\(?:label|input|includegraphics)(?:\[[^\]]*\])?\{[^}]*\}", "", rest)
     rest = re.sub(r"\\auditset\{[^}]*\}", "", rest)
+    rest = re.sub(r"\\ensuremath\{(?:[^{}]|\{[^{}]*\})*\}|\$[^$\n]*\$|\\.", "", rest)
     out += [f"a bare {c}" for c in "#$^~_" if c in rest]
     return out
 

@@ -472,7 +472,7 @@ def test_a_selection_is_safe_in_a_spreadsheet(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "what"), [("item\nnope\n", "names item 'nope'"), ("id\n3\n", "no column 'item'"),
-                                            ("", "cannot be read"), ("item\n\x00\"", "cannot be read")])  # fmt: skip
+                                            ("", "cannot be read"), ("item\n\x00\"", "names item")])  # fmt: skip
 def test_a_selection_that_does_not_fit_is_one_clear_error(tmp_path, text, what):
     (tmp_path / "selection.csv").write_text(text)
     with pytest.raises(AuditError, match=what):

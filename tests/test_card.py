@@ -194,7 +194,7 @@ def test_all_formats_say_the_same_numbers_with_the_same_links(name):
     paths = written(name)
     links = Links(paths.card_html.read_text(encoding="utf-8")).links
     marks = paths.card_md.read_text(encoding="utf-8")
-    in_md = re.findall(r"\[((?:\\.|[^\]\\])*)\]\(<([^>]*)>\)", marks)
+    in_md = re.findall(r"(?<!\\)\[((?:\\.|[^\]\\])*)\]\(<([^>]*)>\)", marks)
     plain = [(a, re.sub(r"\\(.)", r"\1", t)) for t, a in in_md]
     assert sorted(plain) == sorted(links)
     notes = [n.get_object() for n in PdfReader(paths.card_pdf).pages[0]["/Annots"]]

@@ -183,14 +183,17 @@ def test_a_lost_worker_costs_no_pool_and_no_byte(nodes, here):
     waits = hold(here, "b")
 
     def kill() -> None:
-        wait_for(waits.exists, 100)
-        [row] = pipeline.states(jobs_of(here, "far", "b"))
-        states.append((row["state"], row["why"]))
-        runner = int(waits.read_text())
-        node = next(p for p in nodes.processes if parent(parent(runner)) == p.pid)
-        os.killpg(node.pid, signal.SIGKILL)  # the worker and its nanny, as a node that is lost
-        wait_for(lambda: not alive(runner), 20)
-        (here / "hold-b").unlink()
+        try:
+            wait_for(lambda: waits.exists() and waits.read_text(), 200)
+            [row] = pipeline.states(jobs_of(here, "far", "b"))
+            states.append((row["state"], row["why"]))
+            runner = int(waits.read_text())
+            node = next(p for p in nodes.processes if parent(parent(runner)) == p.pid)
+            os.killpg(node.pid, signal.SIGKILL)  # the worker and its nanny, as a node that is lost
+            wait_for(lambda: not alive(runner), 20)
+            states.append("ended")
+        finally:
+            (here / "hold-b").unlink()
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -198,7 +201,7 @@ def test_a_lost_worker_costs_no_pool_and_no_byte(nodes, here):
                             cluster=cluster.Cluster(file=nodes.file))  # fmt: skip
     killer.join()
     assert [(o.pool, o.code, o.error) for o in outcomes] == [(p, 0, "") for p in "abc"]
-    assert states == [("running", "80_figures")]
+    assert states == [("running", "80_figures"), "ended"], "of the lost worker nothing runs on"
     of_b = [(stage, text.split(":")[0]) for pool, stage, text in said if pool == "b"]
     again = [i for i, (stage, text) in enumerate(of_b) if stage == "worker"]
     assert len(again) == 2 and of_b[again[1]][1].startswith("lost; started again on ")
@@ -234,7 +237,7 @@ def test_a_stopped_client_stops_its_pools(nodes, here, how):
     client = subprocess.Popen([sys.executable, "-c", GO, "run", "params/b.yaml", *where, "--outputs", str(outputs)],
                               cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
     try:
-        wait_for(waits.exists, 100)
+        wait_for(waits.exists, 200)
         [runner] = drivers(here)
         client.send_signal(how)
         out, err = client.communicate(timeout=40)
@@ -312,8 +315,10 @@ def test_a_lost_scheduler_ends_run_and_pools(nodes, here):
     waits = hold(here, "c")
 
     def kill() -> None:
-        wait_for(waits.exists, 100)
-        os.killpg(nodes.processes[0].pid, signal.SIGKILL)
+        try:
+            wait_for(waits.exists, 200)
+        finally:
+            os.killpg(nodes.processes[0].pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from auditlib.dependence.__main__ import main
+from auditlib.params import load_params
 from auditlib.reading import read_pool
 from auditlib.synth.embedded import materialise
 
@@ -13,26 +16,37 @@ PARAMS = """
 pool: dependence_synthetic
 benchmark: Synthetic
 data: {embedded: dependence_synthetic}
-models: [{name: lynx-large}, {name: lynx-small}, {name: heron-large}, {name: heron-small}, {name: otter-large}, {name: ibex-small}]
+models: [{name: lynx-large}, {name: lynx-small}, {name: heron-large}, {name: otter-large}, {name: ibex-small}]
 dependence: {prior: {source: SOURCE}, fit: {iterations: 25}}
 """
 
 
+def written(folder, source):
+    file = folder / "dependence_synthetic.yaml"
+    file.write_text(PARAMS.replace("SOURCE", source), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def pool(embedded_outputs, tmp_path_factory):
+    params = load_params(written(tmp_path_factory.mktemp("pool"), "none"))
+    return read_pool(params, outputs=embedded_outputs).head(80)
+
+
 @pytest.fixture
-def command(tmp_path, monkeypatch):
+def command(tmp_path, monkeypatch, pool):
     """Runs the command on the first eighty items."""
-    monkeypatch.setattr("auditlib.reading.read_pool", lambda s, outputs: read_pool(s, outputs=outputs).head(80))
+    monkeypatch.setattr("auditlib.reading.read_pool", lambda s, outputs: replace(pool, params=s))
 
     def call(*more, source="embeddings"):
-        file = tmp_path / "dependence_synthetic.yaml"
-        file.write_text(PARAMS.replace("SOURCE", source), encoding="utf-8")
+        file = written(tmp_path, source)
         return main([str(file), "--outputs", str(tmp_path / "out"), "--draws", "2", "--sizes", "4", *map(str, more)])
 
     return call
 
 
-def test_parts_against_known_labels(command, tmp_path, capsys):
-    known = materialise("dependence_synthetic", tmp_path / "out") / "truth.csv"
+def test_parts_against_known_labels(command, embedded_outputs, tmp_path, capsys):
+    known = materialise("dependence_synthetic", embedded_outputs) / "truth.csv"
     assert command("--labels", known, "--save", tmp_path / "tables") == 0
     parts = pd.read_csv(tmp_path / "tables" / "ablations.csv").set_index("method")
     assert parts.loc["stacked", "as whole"] == 1 > parts["as whole"].drop("stacked").max()

@@ -109,6 +109,10 @@ def test_live_judges_end_to_end_and_again_without_a_call(folder):
     assert orders["first", "follows the slot"] == 1 and orders["first", "change in the same order"] == 0
     assert orders["eyes", "change"] == 0
     assert result.frames["coverage"].query("what == 'not run'").empty
+    # cards know what answered: the server's name and fingerprint, one prompt whatever the number of candidates
+    made = result.frames["cards"]
+    assert set(made["version"]) == {"served-name fp"} and made["prompt_sha256"].nunique() == 1
+    assert made["lacks"].eq("").all() and made["date"].str.fullmatch(r"\d{4}-\d{2}-\d{2}").all()
 
 
 def test_people_refuse_a_change_and_it_does_not_count(folder):

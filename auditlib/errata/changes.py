@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -41,7 +41,6 @@ class Plan:
 
     changes: Mapping[int, Change]
     left: tuple[dict[str, str], ...] = ()
-    notes: tuple[str, ...] = field(default=())
 
 
 def plan_changes(errata: Errata, table: pd.DataFrame, *, source: Path, dataset: Path, drop: bool = False) -> Plan:

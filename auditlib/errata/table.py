@@ -42,10 +42,6 @@ class Errata:
     facts: Mapping[str, Any] = field(default_factory=dict)
     places: tuple[int, ...] = ()
 
-    def of(self, status: str) -> pd.DataFrame:
-        """Rows of one status."""
-        return self.rows[self.rows["status"].eq(status)]
-
 
 def write_errata(errata: Errata, csv: Path, json_file: Path) -> list[Path]:
     """Write ``errata.csv`` (guarded against spreadsheets) and ``errata.json`` (with the meaning of every code)."""

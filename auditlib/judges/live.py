@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pandas as pd
 from auditlib import frames
 from auditlib.calls import Generation, Picture, Reply, Request
 from auditlib.errors import AuditError
-from auditlib.judges import change_requests, perturb
+from auditlib.judges import perturb
 from auditlib.judges.calls import Calls, settle
 from auditlib.judges.change_requests import Change, ScoreSettings, compare, plan_scores, read_changes, score_calls
 from auditlib.judges.requests import Decision, DecisionSettings, calls_of, plan_decisions
@@ -193,14 +194,16 @@ def asked(
     changes, left_out = read_changes(own, lambda *row: find(*row, own)) if a.changes and own is not None else ([], [])
     changes = changes[:limit]
     decisions = read_decisions(a.decisions, find)[:limit] if a.decisions else []
-    parts = _changes(a, changes) + _decisions(a, decisions)
+    deciding = _decisions(a, decisions)
+    parts = _changes(a, changes) + deciding
     wanted = {r.key: r for requests, _ in parts for r in requests}
     replies = {r.key: r for r in ask(list(wanted.values()))}
     made = [calls(replies.get) for _, calls in parts]
     table, more = settle(pd.concat([j.calls.table, *(m.table for m in made)], ignore_index=True))
     rows = [j.calls.coverage, *(m.coverage for m in made), frames.frame("coverage", [*left_out, *more])]
     rows += [coverage] if coverage is not None else []
-    identity = {m: one for m, one in _identity(a, wanted.values(), replies).items() if m not in j.params.identity}
+    seen = _identity([r for requests, _ in deciding for r in requests], replies)
+    identity = {m: one for m, one in seen.items() if m not in j.params.identity}
     j = replace(j, params=j.params.model_copy(update={"identity": {**j.params.identity, **identity}}))
     if own is None or not changes:
         return replace(j, calls=Calls(table, pd.concat(rows, ignore_index=True), j.calls.inputs))
@@ -252,7 +255,7 @@ def _decisions(a: Any, decisions: list[Decision]) -> list[Part]:
     return parts
 
 
-def _identity(a: Any, requests: Iterable[Request], replies: Mapping[str, Reply]) -> dict[str, Any]:
+def _identity(requests: Iterable[Request], replies: Mapping[str, Reply]) -> dict[str, Any]:
     """What each judge of decisions was: server's name and fingerprint, hashes of prompt and settings, day."""
     from datetime import UTC, datetime
 
@@ -262,13 +265,13 @@ def _identity(a: Any, requests: Iterable[Request], replies: Mapping[str, Reply])
     out: dict[str, Any] = {}
     for r in requests:
         reply = replies.get(r.key)
-        if reply is None or r.purpose == change_requests.PURPOSE or not reply.answered:
+        if reply is None or not reply.answered:
             continue
         words = " ".join(filter(None, (reply.server_model, reply.fingerprint)))
         day = datetime.fromtimestamp(reply.created, UTC).strftime("%Y-%m-%d") if reply.created else ""
         head = r.parts[0] if isinstance(r.parts[0], str) else ""
-        # the prompt without request and candidates: its task and its close
-        text = head.partition("\n\nRequest:")[0] + str(r.parts[-1])
+        # the prompt without request and candidates: its task, whatever their number, and its close
+        text = re.sub(r"\d+ candidates", "n candidates", head.partition("\n\nRequest:")[0]) + str(r.parts[-1])
         seen = JudgeIdentity(version=words, prompt_sha256=text_sha256(r.prompt_version + text),
                              generation_sha256=text_sha256(repr(sorted(r.generation.settings.items()))),
                              date=day)  # fmt: skip

@@ -64,7 +64,7 @@ def heat_map(matrix: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             for j in range(m):
                 if not np.ma.is_masked(values[i, j]):
                     ink = "white" if values[i, j] > 0.62 * top else INK
-                    text = f"{100 * values[i, j]:.0f}".replace("-", "−")
+                    text = f"{round(100 * values[i, j])}".replace("-", "−")
                     ax.text(j, i, text, ha="center", va="center", fontsize=6, color=ink)
     return ax
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from auditlib import parsed
 from auditlib.errors import AuditError
-from auditlib.frames import frame
+from auditlib.frames import coverage_row
 from auditlib.leaderboard.merge import merged
 from auditlib.leaderboard.single import Single, keep_single, load_single, single_of
 from auditlib.parsed import ParsedCache
@@ -100,8 +100,6 @@ def _singles(
     groups: dict[str, list[RunFile]] = {}
     for f in sorted(found, key=lambda f: f.model):
         groups.setdefault(f.model, []).append(f)
-    from auditlib.frames import coverage_row
-
     excluded = set(params.audit.exclude_models)
     for model in sorted(excluded):
         if model in groups:
@@ -167,11 +165,6 @@ def _key(files: list[RunFile], folder: Path, settings: dict[str, Any]) -> str:
     from auditlib.readers.vlmevalkit_cache import run_key
 
     return parsed.key_of("model", run_key(files, folder, "", settings))
-
-
-def summed(coverage: list[dict[str, Any]]) -> pd.DataFrame:
-    """Rows of the coverage table as its frame."""
-    return frame("coverage", coverage)
 
 
 def bytes_of(pool: Pool) -> int:

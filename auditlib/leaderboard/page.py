@@ -22,7 +22,7 @@ from auditlib.report.page import page, picture
 PAGE = "leaderboard.html"
 _ABOUT_RANKS = (
     "Mean accuracy with the image, each benchmark counting once. Bands hold for all models at once (95%), from paired "
-    "differences over benchmarks: two models whose bands overlap are not told apart by these benchmarks. Groups count "
+    "differences over benchmarks: the ranks that a model may have among others of this kind. Groups count "
     "from the top; a new one starts where a model is told apart from the best of the group above. Accuracy is on the "
     "keys as printed: it says nothing of items that need no image or whose key is wrong."
 )

@@ -83,8 +83,8 @@ def collect(outputs: Path, pools: Sequence[str] | None = None) -> Board:
 BENCHMARKS = (
     "pool", "benchmark", "source", "error", "items", "models", "arm", "zero_gain", "zero_gain_low", "zero_gain_high",
     "null", "null_kind", "excess", "excess_low", "excess_high", "excess_least", "excess_most", "p", "p_method",
-    "p_holm", "unanimous_share", "consensus_share", "kappa", "alpha", "correctness_kappa", "same_wrong", "same_wrong_null",
-    "full", "blind", "chance", "blind_above_chance", "gain",
+    "p_holm", "unanimous_share", "consensus_share", "kappa", "alpha", "correctness_kappa", "same_wrong",
+    "same_wrong_null", "full", "blind", "chance", "blind_above_chance", "gain",
 )  # fmt: skip
 PROFILE = (
     "pool", "benchmark", "model", "items", "full", "full_low", "full_high", "blind", "blind_low", "blind_high",

@@ -125,5 +125,5 @@ def _layout(block: dict[str, Any]) -> tuple[list[float], float]:
     heads = [max(map(len, h.split()), default=0) for h in block["head"]]
     if sum(map(max, cells, heads)) + 2 * many <= ROOM / (0.56 * size):
         return [0.0] * many, size
-    need = [max(min(n, WRAP) if left else n, h) + 2 for n, h, left in zip(cells, heads, block["left"])]
+    need = [max(min(n, WRAP) if left else n, h) + 3 for n, h, left in zip(cells, heads, block["left"])]
     return [float(n) for n in need], round(min(size, max(SMALLEST, ROOM / (0.52 * sum(need)))), 2)

@@ -104,8 +104,8 @@ TABLES: tuple[Table, ...] = (
                     ("bound", "Bound to"), ("prompts", "Prompts", "count"), ("coverage", "Kept (%)", "pct"),
                     ("interaction", "Kept less dropped", "number"), ("low..high", "95% interval", "number"),
                     ("verdict", "Filter"), ("lacks", "Not stated")),
-           "A card expires when version, prompt, settings, orders or filter change. Of what is not stated nobody can see "
-           "that it changes."),
+           "A card expires when version, prompt, settings, orders or filter change. Of what is not stated nobody can "
+           "see that it changes."),
     table_of("card_checks", "Earlier validity cards", card_checks,
            columns_of(("judge", "Judge"), ("filter", "Keeps where"), ("date", "Dated"), ("was", "Then", "number"),
                     ("now", "Now", "number"), ("holds", "Holds"), ("why", "Why not")),

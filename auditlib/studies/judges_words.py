@@ -170,6 +170,7 @@ def _filters(result: Result) -> Any:
     help_, hurt = inner[inner["low"].gt(0)], inner[inner["high"].lt(0)]
     text = (f"Of {len(inner)} filters {len(help_)} keep decisions that gain more than those dropped, {len(hurt)} keep "
             "worse ones.")  # fmt: skip
+    table = table[table["note"].eq("")]
     bad = table[table["quantity"].eq("bad_kept")]
     lost = table[table["quantity"].eq("good_lost") & table["estimate"].notna()]
     if len(lost) and len(bad):
@@ -203,8 +204,8 @@ def _cards(result: Result) -> Any:
     n = int(table["lacks"].ne("").sum())
     text = f"{count(len(table))} validity cards state what each filter did, for which judge."
     if n:
-        text += (f" {count(n)} of them are bound to too little: say what the judge was in judges.identity, else nobody "
-                 "sees when they expire.")  # fmt: skip
+        some = "None of them says" if n == len(table) else f"{count(n)} of them do not say"
+        text += f" {some} what the judge was (judges.identity), so that nobody sees when it is another."
     checks = result.frames.get("card_checks")
     if checks is not None:
         text += f" Of {count(len(checks))} earlier cards {count(int(checks['holds'].sum()))} still hold."
