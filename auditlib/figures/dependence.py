@@ -75,8 +75,8 @@ def say_map(frame: pd.DataFrame) -> str:
     parts = ", ".join(f"{NAMES[z]} {count(n.get(z, 0))} ({percent(n.get(z, 0) / max(solved, 1))})" for z in LABELS)
     return (f"Each item by the probability that its question with the options suffices and that its image with the "
             f"options does. Of {count(solved)} solvable items: {parts}. {count(n.get('undetermined', 0))} are "
-            f"undetermined: even the full item is hardly answered above chance. Colour is the largest of the four parts "
-            f"of a profile; close to a line it can differ from the corner.")  # fmt: skip
+            f"undetermined: even the full item is hardly answered above chance. Colour is the largest of the "
+            f"four parts of a profile; close to a line it can differ from the corner.")  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------- categories

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditlib.counts import count, why_not
+from auditlib.counts import Counts, count, why_not
 from auditlib.detectors.consensus_error import needs as consensus_needs
 from auditlib.detectors.fleiss_kappa_agreement import needs as kappa_needs
 from auditlib.frames import coverage_row
@@ -84,16 +84,35 @@ def _without_each(pool: Pool, arm: str, labels: np.ndarray | None) -> list[dict[
     if len(whole.models) < 2:
         return []
     kind = "pooled" if labels is None else "within"
+    even = whole.draws == 1 and whole.n == len(pool.items) and not whole.note
     rows = []
-    for name in whole.models:
-        counts = count(pool, arm, [m for m in whole.models if m != name])
-        blocks = blocks_of(counts, labels)
-        null = region_null(blocks.tables, blocks.regions(HEADLINE), draws=0, exact="never")
-        closed = {"n": null.n, "estimate": null.share, "null": null.null, "excess": null.excess,
-                  "null_sd": null.sd / null.n if null.n else null.sd}  # fmt: skip
-        rows.append(row(f"{HEADLINE}_share", closed, arm=arm, models=f"without {name}", null_kind=kind,
-                        family="sensitivity"))  # fmt: skip
+    for j, name in enumerate(whole.models):
+        if even:
+            closed = _tie_excess(pool, arm, whole, pool.model_names.index(name), labels)
+        else:
+            counts = count(pool, arm, [m for i, m in enumerate(whole.models) if i != j])
+            blocks = blocks_of(counts, labels)
+            null = region_null(blocks.tables, blocks.regions(HEADLINE), draws=0, exact="never")
+            closed = {"n": null.n, "estimate": null.share, "null": null.null, "excess": null.excess}
+        place = {"arm": arm, "models": f"without {name}", "null_kind": kind, "family": "sensitivity"}
+        rows.append(row(f"{HEADLINE}_share", closed, **place))
     return rows
+
+
+def _tie_excess(pool: Pool, arm: str, whole: Counts, j: int, labels: np.ndarray | None) -> dict[str, float]:
+    """Share of ties without model ``j``, and its mean when blind counts change places inside blocks, every cell there.
+
+    In a block of n items with f_v of them at full count v and b_v at blind count v the mean is ``sum_v f_v b_v / n``.
+    """
+    hits = pool.arms[arm].hits
+    full, blind = whole.F - hits["full"][:, j], whole.B - hits["blind"][:, j]
+    code = np.zeros(whole.n, np.int64) if labels is None else labels.astype(np.int64)
+    levels, size = len(whole.models), np.bincount(code)
+    at = (int(code.max()) + 1) * levels
+    f, b = (np.bincount(code * levels + v, minlength=at).reshape(-1, levels) for v in (full, blind))
+    mean = float(((f * b).sum(axis=1) / np.maximum(size, 1)).sum()) / whole.n
+    share = int((full == blind).sum()) / whole.n
+    return {"n": whole.n, "estimate": share, "null": mean, "excess": share - mean}
 
 
 def left_out_row() -> dict[str, Any]:
