@@ -14,7 +14,7 @@ from auditlib import table_formats
 from auditlib.dependence import held_out, measures, study
 from auditlib.dependence.frozen import load_frozen, save_frozen, score_model
 from auditlib.dependence.information import log_determinant
-from auditlib.dependence.item_tables import card
+from auditlib.dependence.item_tables import card, movers
 from auditlib.dependence.newcomer import score_new_subject
 from auditlib.dependence.profile import CONDITIONS, LABELS
 from auditlib.errors import AuditError
@@ -123,7 +123,7 @@ def test_who_moved_an_item():
     table = pd.DataFrame(
         {"label": list("RRRRS"), "alone_label": list("RRVVV"), "prior_label": ["R", "S", "R", "S", ""]}
     )
-    assert measures.movers(table).tolist() == ["agree", "responses", "structure", "both", "no structure"]
+    assert movers(table).tolist() == ["agree", "responses", "structure", "both", "no structure"]
 
 
 def test_composition_adds_up(embedded_outputs):
