@@ -35,9 +35,10 @@ def gain_posterior(
     Given the item, the counts of models that are right with the image only and without it only are trinomial, which
     holds however a model's two runs hang together; the law of both chances is fitted by EM from an even start, and
     stopped early. Errors of the lists that these posteriors make at 10%
-    (:func:`auditlib.stats.multiplicity.bayes_fdr`), 24 models: at most 7% in nine kinds of simulated pools, 5% and 9% in worlds without and with items answered from the
-    text in both runs. The posteriors of :mod:`auditlib.stats.gain_mixture`, which takes the two runs as independent,
-    made 15%, and 18% and 24%. With 8 models nothing is listed.
+    (:func:`auditlib.stats.multiplicity.bayes_fdr`), 24 models: at most 7% in nine kinds of simulated pools, 5% and 9%
+    in worlds without and with items answered from the text in both runs. The posteriors of
+    :mod:`auditlib.stats.gain_mixture`, which takes the two runs as independent, made 15%, and 18% and 24%. With 8
+    models nothing is listed.
     """
     c = changes(full, blind, observed)
     gain, total = _grid(margin)

@@ -104,7 +104,7 @@ def _against_strongest(rows: pd.DataFrame, regimes: list[str]) -> None:
     for metric in ("accuracy", "macro_f1"):
         for regime in regimes:
             wide = rows[rows["regime"] == regime].pivot(index="seed", columns="method", values=metric)
-            best = wide.drop(columns=list(OWN)).mean().idxmax()
+            best = wide.drop(columns=[c for c in OWN if c in wide]).mean().idxmax()
             d = (wide["stacked"] - wide[best]).to_numpy()
             rng = np.random.default_rng(0)
             interval = bootstrap(np.column_stack([d, np.ones(len(d))]), mean_ratio, rng=rng, draws=10_000).interval
