@@ -1,4 +1,4 @@
-"""The command: audit, init, check, run, status, export, batch."""
+"""Audit vision-language benchmarks from finished runs, and hand on what was found."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ REPORT = "report"
 #: what :func:`~auditlib.paths.atomic` makes of a file's name
 _TEMPORARY = re.compile(r"\.([^/]*)\.\d+\.tmp(?=[^/]*$)")
 #: files over all pools, which no pool's folder may be named like
-RESERVED = ("index.html", "summary.csv", "latex")
+RESERVED = ("index.html", "summary.csv", "latex", "diff", "leaderboard", "leaderboard.html")
 
 
 @dataclass(frozen=True)

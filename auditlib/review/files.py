@@ -65,7 +65,7 @@ def write_packet(packet: Packet, folder: Path, thirds: Iterable[str] = ()) -> li
 def _sheet(packet: Packet, rows: pd.DataFrame, reader: str) -> str:
     """The CSV a reader fills in: everything shown, and empty columns label and note."""
     names = {digest: f"pictures/{picture_name(p)}" for digest, p in packet.pictures.items()}
-    table = rows.drop(columns="picture").assign(picture=rows["picture"].map(names).fillna(""))
+    table = rows.drop(columns="picture").assign(picture=[names.get(d, "") for d in rows["picture"]])
     table = table.assign(reader=reader, label="", note="")
     first = ["row", "reader", "label", "note"]
     table = guard_csv(table[first + [c for c in table if c not in first]])
