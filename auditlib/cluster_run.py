@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -114,6 +115,16 @@ class ClusterRun:
         AuditError
             The scheduler was lost.
         """
+        try:
+            return self._follow(offers)
+        except AuditError:
+            raise
+        except (Exception, asyncio.CancelledError) as e:  # dask's own, of many classes, once its scheduler is gone
+            if isinstance(e, OSError | asyncio.CancelledError) or self.client.status != "running":
+                raise _lost() from None
+            raise
+
+    def _follow(self, offers: Offers) -> dict[int, Outcome]:
         self.client.subscribe_topic(tasks.topic(self.name), self.told.heard)
         for i, plan in enumerate(self.plans):
             if not _fits(plan, offers):
@@ -138,7 +149,9 @@ class ClusterRun:
 
     def stop(self) -> None:
         """Cancel all tasks and wait for the pools to end; their workers kill what does not."""
-        with suppress(Exception):
+        if self.client.status != "running":
+            return
+        with suppress(Exception, asyncio.CancelledError):
             self.client.cancel(list(self.pending), force=True)
             self.client.run(tasks.wait_ended, self.name, GRACE + 4, on_error="ignore")
 

@@ -7,6 +7,8 @@ import io
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +21,7 @@ import auditlib
 from auditlib.__main__ import _parser, _wish, main
 from auditlib.figures import save_figures
 from auditlib.inference.stage import plan_run
+from auditlib.outputs import save_audit
 from auditlib.params import check_params
 from auditlib.paths import RunPaths
 from auditlib.starting import params_for_audit
@@ -73,9 +76,14 @@ def batch(command: list[str]) -> None:
     assert main([*command, "--outputs", "o"]) == 0
 
 
+LATER = ("errata", "diff", "latex", "leaderboard", "cache")
+
+
 def test_commands_on_a_results_folder(my_results, tmp_path, capsys):
     seen = []
     for command in _commands():
+        if command[0] in LATER or "--scheduler-file" in command:
+            continue
         seen.append(" ".join(command[:2]))
         if command[0] == "init":
             assert main(command) == 0
@@ -103,6 +111,45 @@ def test_commands_on_a_results_folder(my_results, tmp_path, capsys):
     assert seen == ["audit my_results", "init my_results", "check params/mmstar.yaml", "run params/mmstar.yaml",
                     "audit lm_results", "export params/mmstar.yaml", "audit exchange", "batch write",
                     "batch read"]  # fmt: skip
+
+
+def test_commands_that_hand_it_on(my_results, toy_rows, capsys):
+    assert main(["init", "my_results", "--benchmark", "MMStar", "--to", "params"]) == 0
+    paths = RunPaths(Path("outputs").absolute(), "mmstar")
+    save_audit(auditlib.audit(auditlib.read_pool("params/mmstar.yaml", outputs="outputs")), paths)
+    first, second = toy_rows[:2]
+    new = next(x for x in "AB" if x != first["answer"])
+    reports = [(first["index"], new, "confirmed"), (second["index"], "A", "rejected")]
+    pd.DataFrame(reports, columns=["item", "key", "status"]).to_csv("reports.csv", index=False)
+    seen = []
+    for command in _commands():
+        if command[0] in LATER:
+            seen.append(" ".join(command[:2]))
+            where = [] if command[:2] in (["errata", "patch"], ["errata", "text"]) else ["--outputs", "outputs"]
+            assert main([*command, *where]) == 0, capsys.readouterr().err
+    assert seen == ["errata write", "errata text", "errata patch", "diff MMStar.tsv", "latex write",
+                    "leaderboard my_results", "cache"]  # fmt: skip
+    before, after = (pd.read_csv(f, sep="\t", dtype=str) for f in ("MMStar.tsv", "MMStar_v2.tsv"))
+    changed = before.compare(after)
+    assert changed.shape == (1, 2) and changed.iloc[0].tolist() == [first["answer"], new]
+    assert "confirmed" in Path("issue.md").read_text().lower() and Path("paper/audit/numbers.tex").exists()
+    assert Path("outputs/leaderboard.html").exists()
+    [page] = Path("outputs/diff").rglob("*.html")
+    assert str(first["index"]) in page.read_text()
+
+
+def test_commands_of_a_cluster():
+    lines = re.findall(r"^    (dask .*?|auditlib run .*--scheduler-file.*?)(?:\s+#.*)?$", README, flags=re.M)
+    scheduler, worker, run = map(shlex.split, lines)
+    names = {scheduler[-1], worker[3], run[-1]}
+    assert scheduler[:2] == ["dask", "scheduler"] and worker[:3] == ["dask", "worker", "--scheduler-file"]
+    assert len(names) == 1 and _parser().parse_args(run[1:]).scheduler_file == Path(names.pop())
+    for command in (scheduler, worker):  # dask itself knows the options
+        known = subprocess.run([sys.executable, "-m", "distributed.cli.dask_" + command[1], "--help"],
+                               capture_output=True, text=True, check=True).stdout  # fmt: skip
+        assert all(word in known for word in command if word.startswith("--"))
+    [script] = _blocks("bash")
+    assert " ".join(worker[:4]) in script and subprocess.run(["bash", "-n"], input=script, text=True).returncode == 0
 
 
 def test_init_over_the_whole_tree(my_results, tmp_path):

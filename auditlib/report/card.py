@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +104,8 @@ def _html(runs: list[Any]) -> str:
 # --- PDF ---
 
 
-def card_pdf(said: dict[str, Any]) -> bytes:
-    """The card on one A4 page: the largest type in which everything fits."""
+def card_pdf(said: dict[str, Any], *, form: str = "pdf", ppi: float | None = None) -> bytes:
+    """The card on one A4 page: the largest type in which everything fits; as a picture with ``form`` ``"png"``."""
     import typst
 
     with tempfile.TemporaryDirectory(prefix="auditlib-") as holder:
@@ -115,7 +117,7 @@ def card_pdf(said: dict[str, Any]) -> bytes:
                         "figure": said["figure"] and {k: said["figure"][k] for k in ("alt", "caption")}}  # fmt: skip
         (folder / "card.json").write_text(json.dumps(_plain(plain), ensure_ascii=False), encoding="utf-8")
         return typst.compile(str(folder / "card.typ"), root=holder, font_paths=[str(bundled_folder())],
-                             ignore_system_fonts=True, format="pdf")  # fmt: skip
+                             ignore_system_fonts=True, format=form, ppi=ppi)  # fmt: skip
 
 
 def _plain(value: Any) -> Any:
@@ -160,3 +162,32 @@ def _markdown(runs: list[Any], *, start: bool = False) -> str:
             inner = f"[{inner}](<{r[2]}>)" if r[0] == "to" else f"**{inner}**"
         out.append(f"{lead}{inner}{tail}" if inner else text)
     return "".join(out)
+
+
+# --- a picture ---
+
+
+def _main(arguments: Sequence[str]) -> int:
+    """``outputs/POOL --png FILE``: the card of a saved audit as a picture."""
+    from auditlib.errors import AuditError
+    from auditlib.outputs import load_audit
+    from auditlib.paths import resolve
+
+    if len(arguments) != 3 or arguments[1] != "--png":
+        print("usage: python -m auditlib.report.card outputs/POOL --png FILE", file=sys.stderr)
+        return 2
+    folder, file = resolve(Path(arguments[0])), Path(arguments[2])
+    try:
+        paths = RunPaths(folder.parent, folder.name)
+        picture = card_pdf(card_content(load_audit(paths), paths), form="png", ppi=110)
+    except AuditError as e:
+        print(f"auditlib: {e}", file=sys.stderr)
+        return 2
+    with atomic(file) as temporary:
+        temporary.write_bytes(picture)
+    print(file)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))
