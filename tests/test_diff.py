@@ -133,9 +133,10 @@ def test_the_saved_frames_give_the_pool_back(tmp_path):
 
 
 def test_one_audit_with_itself_has_no_difference(patched, tmp_path, capsys):
-    assert main(["diff", str(patched[0]), str(patched[0]), "--to", str(tmp_path)]) == 0
+    assert main(["diff", str(patched[0]), str(patched[0]), "--to", str(tmp_path / "same")]) == 0
     assert "No difference: 24 items alike, 3 models scored alike." in capsys.readouterr().out
-    assert not (tmp_path / "items.csv").exists() and "No difference" in (tmp_path / "diff.html").read_text()
+    made = tmp_path / "same"
+    assert not (made / "items.csv").exists() and "No difference" in (made / "diff.html").read_text()
 
 
 def test_another_pool_name_alone_is_no_difference(patched, tmp_path):
@@ -264,14 +265,19 @@ def test_two_versions_of_a_dataset(tmp_path, capsys):
 
 
 def test_files_hold_the_frames_and_the_page_fetches_nothing(difference, tmp_path):
-    (tmp_path / "claims.csv").write_text("of an earlier comparison")
-    written = write_difference(difference, tmp_path)
+    made = tmp_path / "d"
+    write_difference(difference, made)
+    (made / "gone.csv").write_text("of an earlier comparison")
+    (made / "mine.csv").write_text("of somebody else")
+    with (made / "files.txt").open("a") as listing:
+        listing.write("gone.csv\n")
+    written = write_difference(difference, made)
     assert written[-1].name == "diff.html"
-    assert (tmp_path / "claims.csv").exists() == bool(len(difference.claims)), "no file of an earlier comparison stays"
-    assert pd.read_csv(tmp_path / "paired.csv")["difference"].tolist() == pytest.approx(
+    assert not (made / "gone.csv").exists() and (made / "mine.csv").exists()
+    assert pd.read_csv(made / "paired.csv")["difference"].tolist() == pytest.approx(
         difference.paired["difference"].tolist()
     )
-    page, text = (tmp_path / "diff.html").read_text(), (tmp_path / "diff.md").read_text()
+    page, text = (made / "diff.html").read_text(), (made / "diff.md").read_text()
     for part in ("2 changed (key of 2)", "Ranks, exact arm", "Items in another category", "vanished"):
         assert part in page and part in text
     assert "http" not in page.replace("http-equiv", "") and "<script" not in page
@@ -294,3 +300,10 @@ def test_foreign_text_is_shown_and_does_nothing(tmp_path):
 def test_sides_keep_plain_names(patched):
     audit = load_audit(RunPaths(patched[0].parent, patched[0].name))
     assert audit_side(audit, "a/b ../c").name == "a-b-..-c"
+
+
+def test_a_folder_of_other_files_is_left_alone(difference, tmp_path):
+    (tmp_path / "items.csv").write_text("mine")
+    with pytest.raises(AuditError, match="did not make"):
+        write_difference(difference, tmp_path)
+    assert (tmp_path / "items.csv").read_text() == "mine" and len(list(tmp_path.iterdir())) == 1

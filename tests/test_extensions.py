@@ -139,7 +139,7 @@ def test_a_reader_gives_what_a_table_gives(project, tmp_path):
         ({"reader.py": "x = 1"}, "{folder: runs, reader: checks/reader.py}", ["reader.py", "no function read"]),
         ({"reader.py": READER}, "{folder: runs, reader: checks/reader.py}", ["runs", "found nothing|KeyError"]),
         ({"reader.py": "def read(f):\n    return 1"}, "{folder: runs, reader: checks/reader.py}", ["returned int"]),
-        ({"reader.py": "def read(f):\n    return f.x"}, "{folder: runs, reader: checks/reader.py}", ["reader.py, row 2"]),
+        ({"reader.py": "def read(f):\n    f.x"}, "{folder: runs, reader: checks/reader.py}", ["reader.py, row 2"]),
         ({"reader.py": READER}, "{folder: runs, reader: checks/reader.py, toolkit: lm-eval}", ["data.toolkit"]),
         ({"reader.py": READER}, "{folder: runs, reader: checks/none.py}", ["none.py", "no such file"]),
     ],

@@ -90,8 +90,9 @@ def test_every_value_is_the_one_of_its_row(name):
     lines = re.findall(r"^\\auditset\{([^{}]*)\}\{(.*)\}% statistics\.csv line (\d+), (\w+)$",
                        (paths.latex / "numbers.tex").read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
     assert len(lines) > 50
+    columns = {c: table[c].tolist() for c in table.columns}
     for key, tex, line, column in lines:
-        number = table[column].iloc[int(line) - 2]
+        number = columns[column][int(line) - 2]
         form = printed(tex)
         if key.endswith(".p-says"):
             assert numerals.p_value(number) in form
@@ -189,6 +190,8 @@ def test_bytes_repeat_and_old_files_go():
     paths = written("full")
     before = {f: f.read_bytes() for f in sorted(paths.latex.rglob("*")) if f.is_file()}
     (paths.latex / "tables" / "gone.tex").write_text("x")
+    with (paths.latex / "files.txt").open("a") as listing:
+        listing.write("tables/gone.tex\n")
     table = latex.save_latex(load_audit(paths), paths)
     assert {f: f.read_bytes() for f in sorted(paths.latex.rglob("*")) if f.is_file()} == before
     assert set(table["file"]) == {f.relative_to(paths.latex).as_posix() for f in before}
@@ -313,3 +316,22 @@ def test_statistics_file_is_named_with_its_hash():
     paths = written("full")
     first = (paths.latex / "numbers.tex").read_text(encoding="utf-8").splitlines()[:2]
     assert file_hash(paths.statistics)[:16] in first[1]
+
+
+def test_only_files_of_its_own_are_replaced_or_removed(tmp_path):
+    paths, folder = written("one"), tmp_path / "paper"
+    pool = Pool(load_audit(paths), paths)
+    (folder / "tables").mkdir(parents=True)
+    (folder / "tables" / "mine.tex").write_text("mine")
+    with pytest.raises(AuditError, match="did not make"):
+        write_folder([pool], folder)
+    assert [p.name for p in folder.rglob("*") if p.is_file()] == ["mine.tex"]
+    own = folder / "audit"
+    made = set(write_folder([pool], own)["file"])
+    (own / "tables" / "mine.tex").write_text("mine")
+    (own / "tables" / "gone.tex").write_text("of an earlier run")
+    with (own / "files.txt").open("a") as listing:
+        listing.write("tables/gone.tex\n../tables/mine.tex\n")
+    assert set(write_folder([pool], own)["file"]) == made
+    assert (own / "tables" / "mine.tex").exists() and (folder / "tables" / "mine.tex").exists()
+    assert not (own / "tables" / "gone.tex").exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 from auditlib import escape, table_formats
 from auditlib.diff.compare import Difference
 from auditlib.diff.said import Part, Table, parts, title
+from auditlib.owned import owned, tidy
 from auditlib.paths import atomic
 
 PAGE, TEXT = "diff.html", "diff.md"
@@ -16,19 +17,23 @@ def write_difference(d: Difference, folder: Path) -> list[Path]:
     """Write ``items.csv``, ``categories.csv``, ..., ``diff.md`` and ``diff.html``; returns the files, the page last.
 
     A frame without rows has no file; one that an earlier comparison left there is removed.
+
+    Raises
+    ------
+    AuditError
+        The folder holds files that are no comparison's.
     """
-    written = []
+    before, written = owned(folder, "auditlib diff"), []
     for name, frame in d.frames().items():
-        target = folder / f"{name}.csv"
-        if not len(frame):
-            target.unlink(missing_ok=True)
-            continue
-        _write(target, table_formats.csv(frame))
-        written.append(target)
+        if len(frame):
+            _write(folder / f"{name}.csv", table_formats.csv(frame))
+            written.append(folder / f"{name}.csv")
     said = parts(d)
     _write(folder / TEXT, markdown(d, said))
     _write(folder / PAGE, html(d, said))
-    return [*written, folder / TEXT, folder / PAGE]
+    written += [folder / TEXT, folder / PAGE]
+    tidy(folder, (p.name for p in written), before)
+    return written
 
 
 def _write(path: Path, text: str) -> None:

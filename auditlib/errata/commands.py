@@ -145,6 +145,9 @@ def _text(options: argparse.Namespace) -> int:
     if options.to is None:
         print(said, end="")
         return 0
+    if options.to.resolve() in {options.errata.resolve().with_suffix(s) for s in (".csv", ".json")}:
+        raise AuditError("the text would replace the table itself", file=options.to,
+                         mend="name another file with --to, such as issue.md")  # fmt: skip
     with atomic(options.to) as file:
         file.write_text(said, encoding="utf-8")
     print(f"wrote {_shown(options.to)}")

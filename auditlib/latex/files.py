@@ -16,6 +16,7 @@ from auditlib.latex import words
 from auditlib.latex.names import macro, slug
 from auditlib.latex.numbers import Number, all_numbers, short_names
 from auditlib.lookup import Lacking
+from auditlib.owned import LIST, owned, tidy
 from auditlib.paths import RunPaths, atomic
 
 #: tables that ``audit.tex`` takes in; it names the others in comments
@@ -75,6 +76,8 @@ def save_latex(audit: Any, paths: RunPaths) -> pd.DataFrame:
     -----
     The same bytes for the same audit and figures. Files of an earlier run that are not made again are removed.
     """
+    if paths.latex.is_dir() and not (paths.latex / LIST).exists():
+        shutil.rmtree(paths.latex)  # a pool's own folder, half-written or of an older version
     return write_folder([Pool(audit, paths)], paths.latex)
 
 
@@ -82,6 +85,7 @@ def write_folder(pools: list[Pool], folder: Path) -> pd.DataFrame:
     """One folder for several pools; see :func:`save_latex`."""
     from auditlib.latex.merge import refuse_clashes
 
+    ours = owned(folder, "auditlib latex")
     numbers = {p.name: all_numbers(p.audit, p.name) for p in pools}
     short = {p.name: short_names(p.audit, p.name, numbers[p.name]) for p in pools}
     refuse_clashes({n: [slug(n), macro(n)] for n in numbers})
@@ -94,7 +98,9 @@ def write_folder(pools: list[Pool], folder: Path) -> pd.DataFrame:
     made.append(_write(folder / "audit.tex", _audit_tex(tables, figures), "all of it", len(pools)))
     body = "".join(_example_body(p, short[p.name]) for p in pools)
     made.append(_write(folder / "example.tex", EXAMPLE.replace("%BODY%", body), "a paper to try it", 1))
-    _tidy(folder, made)
+    for r in made:
+        r["file"] = r["file"].relative_to(folder).as_posix()
+    tidy(folder, (r["file"] for r in made), ours)
     return pd.DataFrame(made, columns=["file", "holds", "n"])
 
 
@@ -129,13 +135,15 @@ def _stem(pool: Pool, name: str, several: bool) -> str:
 
 
 def _tables(pool: Pool, folder: Path, *, several: bool) -> list[dict[str, Any]]:
+    from auditlib.extensions import extensions_of
     from auditlib.studies import STUDIES, all_tables, study_of
     from auditlib.tables import TABLES as MINE
 
     run = {name: result for name in STUDIES if (result := pool.audit.study(name)) is not None}
-    out = []
-    for name in [*MINE, *(t.name for n in run for t in STUDIES[n].tables)]:
-        table, study = all_tables()[name], study_of(name)
+    own, out = extensions_of(pool.audit.params).tables, []
+    known = all_tables() | own
+    for name in [*MINE, *own, *(t.name for n in run for t in STUDIES[n].tables)]:
+        table, study = known[name], study_of(name)
         try:
             frame = table.build(pool.audit if study is None else run[study.name])
         except Lacking:
@@ -191,13 +199,3 @@ def _example_body(pool: Pool, short: dict[str, str]) -> str:
         return ""
     return "\n".join([f"\\section{{\\auditnum{{{slug(pool.name)}.benchmark}}}}", "\\begin{tabular}{ll}", *rows,
                       "\\end{tabular}"]) + "\n"  # fmt: skip
-
-
-def _tidy(folder: Path, made: list[dict[str, Any]]) -> None:
-    """Remove files of an earlier run in the folders that are ours alone, and name files from the folder on."""
-    mine = {r["file"] for r in made}
-    for old in [*folder.glob("tables/*.tex"), *folder.glob("figures/*.tex"), *folder.glob("figures/*.pdf")]:
-        if old not in mine:
-            old.unlink()
-    for r in made:
-        r["file"] = r["file"].relative_to(folder).as_posix()

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from auditlib.errors import AuditError
 from auditlib.escape import guard_csv
-from auditlib.params import Params, load_params
+from auditlib.params import Params, check_params, load_params
 from auditlib.paths import atomic
 from auditlib.pool import Pool
 
@@ -67,11 +68,16 @@ def _of_tree(tree: Path, to: Path) -> list[Params]:
     pairs = [(found, benchmark) for found in founds for benchmark in found.benchmarks]
     out = []
     for (found, benchmark), name in zip(pairs, pool_names(founds, pairs)):
-        file = to / f"{name}.yaml"
+        file, text = to / f"{name}.yaml", params_text(found, benchmark, name, to)
         if not file.exists():
             with atomic(file) as temporary:
-                temporary.write_text(params_text(found, benchmark, name, to), encoding="utf-8")
-        out.append(load_params(file))
+                temporary.write_text(text, encoding="utf-8")
+        kept, wanted = load_params(file), check_params(yaml.safe_load(text), file)
+        if (kept.data.folder, kept.benchmark) != (wanted.data.folder, wanted.benchmark):
+            raise AuditError(f"it was made for {kept.benchmark} in {kept.data.folder}, not for {wanted.benchmark} in "
+                             f"{wanted.data.folder}", file=file, mend="name another folder with --outputs, or remove "
+                             "that file")  # fmt: skip
+        out.append(kept)
     return out
 
 

@@ -148,8 +148,9 @@ def prevalence_set(
     Coverage and widths by kind of world are measured in ``tests/calibrate/prevalence.py``. With 24 models and 800
     items, in nine kinds of worlds of which eight break the mixture's model and one this assumption outright, the
     scattered set held the truth in all of 93 pools (one-sided 95% lower limit of the coverage: .968) and was .10 to
-    .35 wide (means by kind; .29 over kinds, above .30 in seven of nine); over all laws widths are .10 to .82. On the 24 models of MMMU they are .28 and .65; .19 and .55 of that would be left without
-    sampling margin. Smaller pools pin the share down less: on MMMU .44, .39 and .98 with 12, 6 and 3 models; with 6
+    .35 wide (means by kind; .29 over kinds, above .30 in seven of nine); over all laws widths are .10 to .82. On the 24
+    models of MMMU they are .28 and .65; .19 and .55 of that would be left without sampling margin. Smaller
+    pools pin the share down less: on MMMU .44, .39 and .98 with 12, 6 and 3 models; with 6
     models it held the truth in 19 of 20 simulated pools.
     """
     if not 0 < margin < 1:
