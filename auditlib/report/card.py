@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditlib import escape
 from auditlib.figures.glyphs import bundled_folder
@@ -16,6 +16,9 @@ from auditlib.paths import RunPaths, atomic
 from auditlib.report.card_content import card_content
 from auditlib.report.page import page
 from auditlib.report.pdf import shown
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 _HERE = Path(__file__).parent
 
@@ -179,14 +182,27 @@ def _main(arguments: Sequence[str]) -> int:
     folder, file = resolve(Path(arguments[0])), Path(arguments[2])
     try:
         paths = RunPaths(folder.parent, folder.name)
-        picture = card_pdf(card_content(load_audit(paths), paths), form="png", ppi=110)
+        drawn = card_pdf(card_content(load_audit(paths), paths), form="png", ppi=110)
     except AuditError as e:
         print(f"auditlib: {e}", file=sys.stderr)
         return 2
     with atomic(file) as temporary:
-        temporary.write_bytes(picture)
+        _framed(drawn).save(temporary, "PNG", optimize=True)
     print(file)
     return 0
+
+
+def _framed(drawn: bytes) -> Image:
+    """A page as far as it is written on, with a thin frame, in few colours."""
+    from io import BytesIO
+
+    from PIL import Image, ImageChops, ImageOps
+
+    page = Image.open(BytesIO(drawn)).convert("RGB")
+    written = ImageChops.difference(page, Image.new("RGB", page.size, "white")).getbbox() or (0, 0, *page.size)
+    left, top = min(written[0], 32), min(written[1], 32)
+    box = (written[0] - left, written[1] - top, written[2] + left, written[3] + top)
+    return ImageOps.expand(page.crop(box), 1, (200, 205, 210)).quantize(64)
 
 
 if __name__ == "__main__":
