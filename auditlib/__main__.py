@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(do=_run)
 
     status = commands.add_parser("status", help="say which pools are fresh, stale, failed or running, and why")
-    status.add_argument("params", nargs="*", type=Path, help="default: every file of params/")
+    status.add_argument("params", nargs="*", type=Path, help="default: every file of params/, and pools made by audit")
     status.add_argument("--outputs", type=Path)
     status.set_defaults(do=_status)
 
@@ -188,9 +188,12 @@ def _finish(jobs, *, workers: int | None = None, keep_going: bool = True, cluste
 
 def _headline(paths) -> list[str]:
     from auditlib.outputs import load_audit
+    from auditlib.report.advice import unread
     from auditlib.starting import text_table
 
-    return ["  " + line for line in text_table(load_audit(paths).summary())[1:]]
+    audit = load_audit(paths)
+    notes = [f"  note: {r.model}: {r.reason}" for r in unread(audit).itertuples()]
+    return [*("  " + line for line in text_table(audit.summary())[1:]), *notes]
 
 
 def _shown(path: Path) -> str:
@@ -266,6 +269,10 @@ def _status(options: argparse.Namespace) -> int:
     from auditlib.paths import project_root
 
     files = options.params or sorted((project_root() / "params").glob("*.yaml"))
+    if not options.params:  # and the pools that 'auditlib audit' wrote beside their results
+        known = {p.stem for p in files}
+        made = (f for f in sorted(_outputs(options).glob("*/*.yaml")) if f.stem == f.parent.name)
+        files += [f for f in made if f.stem not in known]
     jobs = pipeline.jobs_for(files, outputs=options.outputs)
     for row in pipeline.states(jobs):
         print(f"{row['pool']:<24} {row['state']:<12} {row['finished']:<21} {row['why']}".rstrip())

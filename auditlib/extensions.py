@@ -8,9 +8,11 @@ Such a file is run as it stands: name only files that you would run yourself. It
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 import traceback
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -82,10 +84,10 @@ def _guarded(detector: Detector, file: Path) -> Detector:
 
     def detect(pool: Pool, settings: AuditParams) -> pd.DataFrame:
         try:
-            table = detector.detect(pool, settings)
+            table = detector.detect(deepcopy(pool), settings)  # what it changes stays its own
         except AuditError:
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise own_error(file, e, f"detector {detector.name} stopped") from e
         if (wrong := _not_findings(table, detector.name, pool)) is not None:
             raise AuditError(f"detector {detector.name} returned {wrong}", file=file,
@@ -94,8 +96,8 @@ def _guarded(detector: Detector, file: Path) -> Detector:
 
     def needs(pool: Pool) -> str:
         try:
-            return str(detector.needs(pool) or "")
-        except Exception as e:
+            return str(detector.needs(deepcopy(pool)) or "")
+        except (Exception, SystemExit) as e:
             raise own_error(file, e, f"needs of detector {detector.name} stopped") from e
 
     return replace(detector, detect=detect, needs=needs)
@@ -123,9 +125,18 @@ def _not_findings(table: Any, name: str, pool: Pool) -> str | None:
     odd = sorted(set(table["severity"]) - set(SEVERITIES))
     if odd:
         return f"the severity {odd[0]!r}; severities are {', '.join(SEVERITIES)}"
+    if (bad := next((e for e in table["evidence"] if not _is_object(e)), None)) is not None:
+        return f"the evidence {str(bad)[:60]!r}; evidence is a JSON object such as '{{}}'"
     if table.duplicated(["item", "arm"]).any():
         return f"item {table.loc[table.duplicated(['item', 'arm']), 'item'].iloc[0]!r} twice"
     return None
+
+
+def _is_object(text: Any) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
 
 
 def reader_of(file: Path) -> Callable[[Path], pd.DataFrame]:
@@ -160,14 +171,14 @@ def load(file: Path) -> ModuleType:
         raise
     except SyntaxError as e:
         raise AuditError(f"not valid Python ({e.msg})", file=file, row=e.lineno, mend="correct that line") from None
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         raise own_error(file, e, "the file does not run") from e
     finally:
         sys.dont_write_bytecode = wrote
     return module
 
 
-def own_error(file: Path | None, error: Exception, what: str) -> AuditError:
+def own_error(file: Path | None, error: BaseException, what: str) -> AuditError:
     """An error inside somebody's own file as one line that names the file's line."""
     mine = [f.lineno for f in traceback.extract_tb(error.__traceback__) if file is None or f.filename == str(file)]
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -17,7 +17,7 @@ from auditlib.errors import AuditError
 from auditlib.params import TOOLKITS, Params, check_params, load_params
 from auditlib.paths import RunPaths, atomic, project_root
 from auditlib.readers.discover_roots import below
-from auditlib.stages import refuse_overlap, refuse_reserved
+from auditlib.stages import refuse_foreign, refuse_overlap, refuse_reserved
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,6 +103,7 @@ def params_for_audit(wish: Wish, outputs: Path) -> tuple[Path, bool]:
     fresh = check_params(yaml.safe_load(text), file)
     refuse_overlap(fresh, RunPaths(outputs, file.parent.name))
     if not file.exists():
+        refuse_foreign(file, RunPaths(outputs, file.parent.name), project_root())
         was = file.parent.exists()
         try:
             _write(file, text)
@@ -234,9 +235,11 @@ def check(params: Params, outputs: Path) -> list[str]:
     AuditError
         Any mistake in the params or the files.
     """
+    from auditlib.extensions import extensions_of
     from auditlib.nb import reading
     from auditlib.reading import read_pool
 
+    extensions_of(params)
     pool = read_pool(params, outputs=outputs)
     lines = [f"{pool.name}: {len(pool.items):,} items of {pool.benchmark}, {len(pool.models)} models, "
              f"{len(pool.inputs)} files; arms {', '.join(pool.arm_names)}; "

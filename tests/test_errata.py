@@ -356,6 +356,32 @@ def test_text_is_neutral_and_escaped():
     assert "No report speaks against an item." in errata_text(table(item=[]))
 
 
+def test_a_text_replaces_only_a_text(tmp_path, capsys):
+    made = table(item=["7"], reason=["wrong_key"], status=["candidate"], proposed_key=["B"])
+    write_errata(made, tmp_path / "e.csv", tmp_path / "e.json")
+    to = tmp_path / "t.md"
+    command = ["errata", "text", str(tmp_path / "e.csv"), "--to", str(to)]
+    assert main(command) == 0 and main(command) == 0, "its own text is written again"
+    for mine in (b"# Notes: errata\nmine\n", b"\xff\xfe", b""):
+        to.write_bytes(mine)
+        assert main(command) == 2 and to.read_bytes() == mine
+        assert "did not make it" in capsys.readouterr().err
+    write_errata(table(item=[]), tmp_path / "e.csv", tmp_path / "e.json")
+    to.unlink()
+    assert main(command) == 0 and main(command) == 0, "so is one without items"
+
+
+@pytest.mark.parametrize(("name", "value"), [("items", "many"), ("models", -1), ("items", 1.5), ("pool", ["p"])])
+def test_facts_of_another_kind_are_one_line(tmp_path, capsys, name, value):
+    made = table(item=["7"], reason=["wrong_key"], status=["candidate"])
+    write_errata(made, tmp_path / "e.csv", tmp_path / "e.json")
+    said = json.loads((tmp_path / "e.json").read_text()) | {name: value}
+    (tmp_path / "e.json").write_text(json.dumps(said))
+    assert main(["errata", "text", str(tmp_path / "e.json")]) == 2
+    err = capsys.readouterr().err
+    assert f"e.json: {name!r} is" in err.replace(str(tmp_path), "") and len(err.strip().splitlines()) == 1
+
+
 def test_command_reads_the_review_of_the_pool(audit, tmp_path, capsys):
     save_audit(audit, RunPaths(tmp_path, "tiny"))
     params = tmp_path / "tiny.yaml"

@@ -238,6 +238,67 @@ def test_mistakes_are_one_line_and_leave_no_file(tmp_path, text, words, row):
     assert e.value.row == row and sorted(p.name for p in tmp_path.iterdir()) == ["d.tsv", "errata.csv"]
 
 
+@pytest.mark.parametrize("key", ["Z", "E", "=1+1", "C\nD", "AC", "hello", "7"])
+def test_a_key_that_names_no_option_is_refused(tmp_path, key):
+    source = tmp_path / "d.tsv"
+    source.write_text("index\tquestion\tA\tB\tC\tD\tanswer\n1\tq\tred\tblue\tgreen\tgrey\tA\n")
+    with pytest.raises(AuditError, match="names no answer of item '1'") as e:
+        run(confirmed(("1", "A", key)), source, tmp_path / "n.tsv")
+    assert (e.value.file, e.value.row) == (tmp_path / "errata.csv", 2)
+    assert "give one of A, B, C, D" in str(e.value)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.tsv", "errata.csv"]
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "key", "wanted"),
+    [
+        ("A,B,C", "red,blue,green,A", "c", "C"),
+        ("A,B,C", "red,blue,green,A", "Green", "C"),
+        ("A,B,C", "red,blue,green,0", "2", "2"),
+        ("A,B,C", "red,blue,green,0", "3", None),
+        ("A,B,C", "red,,green,A", "B", None),
+        ("A,B,C", "red,blue,green,AB", "BC", "BC"),
+        ("A,B,C", "red,blue,green,AB", "BD", None),
+        ("note", "n,A", "hello", None),
+        ("note", "n,A", "b", "B"),
+        ("note", "n,Yes", "NO", "No"),
+        ("note", "n,yes", "B", None),
+        ("note", "n,three", "four", "four"),
+        ("question", '"q\nOptions: A: red, B: blue",A', "b", "B"),
+        ("question", '"q\nOptions: A: red, B: blue",A', "C", None),
+    ],
+)
+def test_keys_are_written_as_their_row_gives_keys(tmp_path, head, row, key, wanted):
+    source = tmp_path / "d.csv"
+    source.write_text(f"index,{head},answer\n1,{row}\n")
+    old = pd.read_csv(source, dtype=str)["answer"].iloc[0]
+    if wanted is None:
+        with pytest.raises(AuditError, match="names no answer"):
+            run(confirmed(("1", old, key)), source, tmp_path / "n.csv")
+    else:
+        done = run(confirmed(("1", old, key)), source, tmp_path / "n.csv")
+        assert pd.read_csv(done.file, dtype=str)["answer"].tolist() == [wanted]
+
+
+def test_a_reason_that_is_not_about_the_key_changes_none(tmp_path, capsys):
+    source, table = tmp_path / "d.tsv", tmp_path / "errata.csv"
+    source.write_text("index\tanswer\n1\tA\n2\tA\n3\tA\n4\tA\n")
+    errata(*((str(i), "A", "A" if i == 4 else "B", reason, "confirmed") for i, reason in enumerate(
+        ["no_image_needed", "scorer_risk", "contradictory_duplicate", "wrong_key"], 1))).rows.to_csv(table, index=False)  # fmt: skip
+    assert main(["errata", "patch", str(table), str(source), "--to", str(tmp_path / "n.tsv")]) == 0
+    said = capsys.readouterr().out
+    assert "left as it is: item 1, no_image_needed (the reason does not concern the key: 'B' is not taken)" in said
+    assert "item 2, scorer_risk (the" in said and "item 4, wrong_key (the proposed key A is its key already)" in said
+    assert (tmp_path / "n.tsv").read_text() == "index\tanswer\n1\tA\n2\tA\n3\tB\n4\tA\n"
+
+
+def test_another_record_is_never_replaced(pairs, tmp_path):
+    (tmp_path / "n.tsv.json").write_text("mine")
+    with pytest.raises(AuditError, match="record of the new file would replace this one"):
+        run(confirmed(("1", "A", "B")), pairs, tmp_path / "n.tsv")
+    assert (tmp_path / "n.tsv.json").read_text() == "mine" and not (tmp_path / "n.tsv").exists()
+
+
 def test_the_original_is_never_written(pairs, tmp_path):
     made = confirmed(("1", "A", "B"))
     link = tmp_path / "link.tsv"

@@ -135,6 +135,8 @@ def test_a_reader_gives_what_a_table_gives(project, tmp_path):
         ({"a.py": DETECTOR.replace('"info"', '"fatal"')}, None, ["a.py", "severity 'fatal'"]),
         ({"a.py": DETECTOR.replace('item=pool.items["item"]', 'item="99"')}, None, ["a.py", "item '99'"]),
         ({"a.py": DETECTOR.replace(".str.len()", ".str.length()")}, None, ["a.py, row 5", "detector long_question"]),
+        ({"a.py": "import sys\nsys.exit(3)"}, None, ["a.py, row 2", "SystemExit: 3"]),
+        ({"a.py": DETECTOR.replace('"{}"', '"long"')}, None, ["a.py", "evidence 'long'"]),
         ({"a.py": DETECTOR.replace("return findings", "return 3 or findings")}, None, ["a.py", "returned int"]),
         ({"reader.py": "x = 1"}, "{folder: runs, reader: checks/reader.py}", ["reader.py", "no function read"]),
         ({"reader.py": READER}, "{folder: runs, reader: checks/reader.py}", ["runs", "found nothing|KeyError"]),
@@ -151,6 +153,13 @@ def test_mistakes_are_one_line(project, files, data, words):
     assert "\n" not in line and "Mend: " in line
     for word in words:
         assert any(w in line for w in word.split("|")), line
+
+
+def test_what_a_detector_changes_stays_its_own(project):
+    code = DETECTOR.replace("    letters =", "    pool.arms['exact'].hits['full'][:] = 0\n    letters =")
+    spoiled = auditlib.audit(auditlib.read_pool(project({"long.py": code})))
+    plain = auditlib.audit(auditlib.read_pool(project({"long.py": DETECTOR})))
+    assert spoiled.statistics.equals(plain.statistics) and spoiled.findings.equals(plain.findings)
 
 
 def test_a_missing_file_is_named(project, tmp_path):

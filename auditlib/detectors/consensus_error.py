@@ -75,12 +75,13 @@ def detect(pool: Pool, settings: AuditParams) -> pd.DataFrame:
     letters = pool.letters["full"]
     c = consensus(letters, pool.key_codes)
     cast = letters[c.keep]
+    ran = np.any([a.scored_models("full") for a in pool.arms.values() if "full" in a.hits], axis=0)
     names = pool.model_names
     severity = np.select(
         [(c.tier == "unanimous") & (c.voters >= 3), np.isin(c.tier, ["unanimous", "high"])], ["medium", "low"], "info"
     )
     keys = pool.items["key"].to_numpy(dtype=object)[c.keep]
-    said = [dict(zip(names, letter_names(row))) for row in cast]
+    said = [{m: v for m, v, r in zip(names, letter_names(row), ran) if r} for row in cast]
     facts = list(zip(c.tier, c.voters.tolist(), c.top, c.top_wrong.tolist(), c.for_key.tolist(), keys, said))
     return findings(
         "consensus_error",

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from auditlib.errata.keys import Keys, concerns_key, keys_of
 from auditlib.errata.reasons import CANDIDATE, CONFIRMED, REASONS
 from auditlib.errata.table import Errata
 from auditlib.errors import AuditError
 from auditlib.frames import LETTERS
-from auditlib.readers import choices
 from auditlib.readers.cells import item_ids, key_text
 
 #: distance between the ids of an item's circular variants
@@ -48,7 +48,8 @@ def plan_changes(errata: Errata, table: pd.DataFrame, *, source: Path, dataset: 
 
     Parameters
     ----------
-    errata : confirmed rows with a proposed key change keys; with ``drop``, confirmed rows without one remove items.
+    errata : confirmed rows with a proposed key change keys, if their reason concerns the key; with ``drop``, other
+        confirmed rows remove items.
     table : one row per row of the dataset: ``row`` (as a spreadsheet counts), ``item`` (as the file has it), ``key``,
         and as far as present ``question``, the option columns ``A``..., ``image`` (short references only) and
         ``g_index``.
@@ -58,15 +59,15 @@ def plan_changes(errata: Errata, table: pd.DataFrame, *, source: Path, dataset: 
     ------
     AuditError
         ``stale``: a row's old key is not the dataset's. An item that the dataset lacks, copies of an item with
-        different keys, a circular variant in which the options cannot be found again, a dropped picture that other
+        different keys, a proposed key that names no answer of its item, a circular variant in which the options cannot be found again, a dropped picture that other
         items show.
     """
     ids = item_ids(table["item"])
     rows_of: dict[str, list[int]] = defaultdict(list)
     for n, item in enumerate(ids):
         rows_of[item].append(n)
-    options = choices.from_columns(table)
-    keys = choices.text_keys([key_text(k) for k in table["key"]], table["key"], options)
+    known = keys_of(table)
+    options, keys = known.options, known.keys
     places = errata.places or tuple(range(2, len(errata.rows) + 2))
     group = _groups(ids, table)
     _refuse_divided(errata, places, group, source)
@@ -82,9 +83,14 @@ def plan_changes(errata: Errata, table: pd.DataFrame, *, source: Path, dataset: 
         _refuse_stale(r, at, keys, rows_of[item], table, source, dataset)
         if r["status"] != CONFIRMED:
             continue
-        new = r["proposed_key"]
-        if new == "" and not (drop and REASONS[r["reason"]].drops):
-            why = "no proposed key" if REASONS[r["reason"]].drops else "neither a key nor leaving it out mends it"
+        said, drops = r["proposed_key"], REASONS[r["reason"]].drops
+        new = _new_key(said, known, rows_of[item][0], r["item"], source, at) if concerns_key(r["reason"]) else ""
+        if (new == "" and not (drop and drops)) or (new and new == keys[rows_of[item][0]]):
+            why = (
+                f"the proposed key {new} is its key already" if new
+                else f"the reason does not concern the key: {said!r} is not taken" if said
+                else "no proposed key" if drops else "neither a key nor leaving it out mends it"
+            )  # fmt: skip
             left.append({"item": r["item"], "reason": r["reason"], "why": why})
             continue
         for n in (m for member in group.get(item, [item]) for m in rows_of[member]):
@@ -97,6 +103,15 @@ def plan_changes(errata: Errata, table: pd.DataFrame, *, source: Path, dataset: 
     left += kept
     _refuse_lost_pictures(changes, table, ids, dataset)
     return Plan(dict(sorted(changes.items())), tuple(left))
+
+
+def _new_key(said: str, known: Keys, n: int, item: str, source: Path, at: int) -> str:
+    """The proposed key as row ``n`` gives keys, empty where none is proposed."""
+    new = known.named(n, said) if said else ""
+    if new is None:
+        raise AuditError(f"the proposed key {said[:80]!r} names no answer of item {item!r}", file=source, row=at,
+                         mend=f"give {known.known(n)}, or clear the cell")  # fmt: skip
+    return new
 
 
 def _refuse_stale(r: Mapping[str, str], at: int, keys: Sequence[str], rows: Sequence[int], table: pd.DataFrame,

@@ -148,12 +148,28 @@ def _text(options: argparse.Namespace) -> int:
     if options.to.resolve() in {options.errata.resolve().with_suffix(s) for s in (".csv", ".json")}:
         raise AuditError("the text would replace the table itself", file=options.to,
                          mend="name another file with --to, such as issue.md")  # fmt: skip
+    _refuse_others(options.to)
     with atomic(options.to) as file:
         file.write_text(said, encoding="utf-8")
     print(f"wrote {_shown(options.to)}")
     if len(said) > ISSUE:
         print(f"note: {len(said):,} signs, more than an issue on GitHub may have ({ISSUE:,}); attach the file instead")
     return 0
+
+
+def _refuse_others(to: Path) -> None:
+    """Refuse to replace a file that is no text of ours."""
+    from auditlib.errata.text import is_errata_text
+
+    if not to.exists():
+        return
+    try:
+        ours = is_errata_text(to.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        ours = False
+    if not ours:
+        raise AuditError("the file is there already, and 'auditlib errata text' did not make it", file=to,
+                         mend="name another file with --to, or move this one away")  # fmt: skip
 
 
 def _shown(path: Path) -> str:

@@ -83,6 +83,9 @@ def _refuse_target(dataset: Path, to: Path, kind: str) -> None:
         raise AuditError("the new file is the dataset itself", file=to, mend="name another file with --to")
     if to.exists():
         raise AuditError("the file is there already", file=to, mend="name another file with --to, or remove this one")
+    if (record := to.with_name(to.name + ".json")).exists():
+        raise AuditError("the record of the new file would replace this one", file=record,
+                         mend="name another file with --to, or move this one away")  # fmt: skip
     if files.suffix(to) != kind or to.suffix.lower() == ".gz":
         raise AuditError(f"the new file would be of another kind than {dataset.name}", file=to,
                          mend=f"name a file that ends in {kind}")  # fmt: skip

@@ -130,7 +130,22 @@ def _json(path: Path, facts: dict[str, Any]) -> tuple[pd.DataFrame, Sequence[int
         raise AuditError("the JSON holds no list of rows", file=path,
                          mend="give a table that 'auditlib errata write' wrote")  # fmt: skip
     if isinstance(said, dict) and said.get("format") == FORMAT:
-        facts.update({k: said[k] for k in ("benchmark", "pool", "dataset", "items", "models") if k in said})
+        facts.update(_facts(said, path))
     names = list(dict.fromkeys(k for r in rows for k in r)) or list(COLUMNS)
     texts = {n: ["" if r.get(n) is None else str(r.get(n)).strip() for r in rows] for n in names}
     return pd.DataFrame(texts, dtype="str"), range(1, len(rows) + 1)
+
+
+def _facts(said: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """What a table was made from, each fact of its kind."""
+    out = {}
+    for name in ("benchmark", "pool", "dataset", "items", "models"):
+        value = said.get(name)
+        count = name in ("items", "models")
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int if count else str) or (count and value < 0):
+            raise AuditError(f"{name!r} is {str(value)[:40]!r}, and no {'count' if count else 'name'}", file=path,
+                             mend="correct it, or take it out")  # fmt: skip
+        out[name] = value
+    return out

@@ -19,6 +19,9 @@ MOST = 300
 MODELS = 8
 #: topics of which the models' letters with the image say something
 VOTED = ("key", "options", "scoring")
+#: every text holds one of these lines
+NOTHING = "No report speaks against an item."
+DECIDERS = "Detectors make candidates; only people's decisions confirm or reject."
 _HEADS = {"confirmed": "Confirmed", "disputed": "Disputed", "candidate": "Candidates", "rejected": "Found in order"}
 
 
@@ -45,7 +48,7 @@ def errata_text(errata: Errata, table: str = "errata.csv") -> str:
     parts = [f"# {name}: {plural(rows['item'].nunique(), 'item')} to look at" if len(rows) else f"# {name}: errata", ""]
     parts += [_opening(errata, n), ""]
     if not len(rows):
-        return "\n".join([*parts, "No report speaks against an item.", ""])
+        return "\n".join([*parts, NOTHING, ""])
     if n[CONFIRMED] and (rows["status"].eq(CONFIRMED) & rows["proposed_key"].ne("")).any():
         parts += ["A key that is to be changed stands as `old → new`.", ""]
     for status in STATUSES:
@@ -53,6 +56,13 @@ def errata_text(errata: Errata, table: str = "errata.csv") -> str:
         if len(mine):
             parts += _status(status, mine, table)
     return "\n".join([*parts, *_again(errata, table), ""])
+
+
+def is_errata_text(text: str) -> bool:
+    """Whether a text was made by :func:`errata_text`."""
+    first = text.lstrip("\ufeff").split("\n", 1)[0].strip()
+    made = re.fullmatch(r"# .+: (?:errata|[\d,]+ items? to look at)", first) is not None
+    return made and (NOTHING in text or DECIDERS in text)
 
 
 def _opening(errata: Errata, n: dict[str, int]) -> str:
@@ -118,7 +128,7 @@ def _again(errata: Errata, table: str) -> list[str]:
     pool = errata.facts.get("pool")
     lines = ["## How this was made", "",
              f"The whole list, with every vote, is {md(table)}: one row per item and question. "
-             "Detectors make candidates; only people's decisions confirm or reject."]  # fmt: skip
+             f"{DECIDERS}"]  # fmt: skip
     params = f"params/{pool}.yaml"
     made = [f"auditlib run {params}", f"auditlib errata write {params}"] if pool else []
     lines += ["", fenced("\n".join([*made, f"auditlib errata patch {table} DATASET --to NEW"]))]

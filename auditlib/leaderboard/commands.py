@@ -13,6 +13,8 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     board.add_argument("sources", nargs="*", type=Path, metavar="PARAMS_OR_TREE",
                        help="params files and trees of results; none: the page of what was audited before")  # fmt: skip
     board.add_argument("--pools", metavar="GLOB", help="only pools whose name matches, e.g. 'mm*'")
+    board.add_argument("--with-audits", action="store_true",
+                       help="show pools that were run through notebooks beside those of the sources")  # fmt: skip
     board.add_argument("--jobs", type=int, default=2, metavar="N", help="pools at a time (default: 2)")
     board.add_argument("--cache", action=argparse.BooleanOptionalAction, default=True,
                        help="take models parsed before from outputs/.cache (default: yes)")  # fmt: skip
@@ -33,6 +35,7 @@ def _leaderboard(options: argparse.Namespace) -> int:
     from auditlib.errors import AuditError
     from auditlib.leaderboard.jobs import audit_pools, params_of
     from auditlib.leaderboard.page import write_page
+    from auditlib.leaderboard.tables import collect
     from auditlib.report.index import write_index
 
     if options.jobs < 1:
@@ -47,7 +50,8 @@ def _leaderboard(options: argparse.Namespace) -> int:
         pools = chosen
     outcomes = audit_pools(pools, outputs, workers=options.jobs, cache=options.cache, keep_going=options.keep_going,
                            say=lambda line: print(line, flush=True))  # fmt: skip
-    target = write_page(outputs)
+    names = [p.pool for p in pools] if options.sources else None  # no sources: all that was audited before
+    target = write_page(outputs, collect(outputs, names, with_audits=options.with_audits))
     write_index(outputs)
     failed = [o.pool for o in outcomes if o.error]
     if failed or len(outcomes) < len(pools):

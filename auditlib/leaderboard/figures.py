@@ -71,16 +71,16 @@ def heat_map(matrix: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 @styled
 def dot_plot(profile: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """One row per benchmark, most blind accuracy above chance on top: a dot per model, the median, and chance as zero.
+    """One row per pool, most blind accuracy above chance on top: a dot per model, the median, and chance as zero.
 
     Benchmarks whose chance is not known have no place on this scale and are named on the page.
     """
     known = profile[profile["above_chance"].notna()]
-    order = known.groupby("benchmark")["above_chance"].median().sort_values(ascending=False)
+    order = known.groupby("pool")["above_chance"].median().sort_values(ascending=False)
     ax = axes(ax, WIDE, rows_height(len(order), each=0.15, room=0.8))
     rng = np.random.default_rng(0)
     for place, name in enumerate(order.index):
-        values = known.loc[known["benchmark"].eq(name), "above_chance"].to_numpy()
+        values = known.loc[known["pool"].eq(name), "above_chance"].to_numpy()
         jitter = rng.uniform(-0.22, 0.22, len(values))
         ax.plot(values, place + jitter, "o", ms=2.2 if len(values) < 60 else 1.2, color=BLUE, alpha=0.55, mew=0)
         ax.plot([order[name]] * 2, [place - 0.36, place + 0.36], color=AMBER, lw=1.8, solid_capstyle="butt")

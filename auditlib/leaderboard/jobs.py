@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -126,7 +127,6 @@ def _in_turn(jobs: list[tuple[Params, Path, bool]]):
 
 def _side_by_side(jobs: list[tuple[Params, Path, bool]], workers: int):
     import multiprocessing
-    import os
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
@@ -210,6 +210,8 @@ def write_numbers(pool: Pool, files: PoolFiles, notes: Sequence[str] = ()) -> No
     ranks, why = pool_ranks(pool)
     coverage = pd.concat([pool.coverage, pd.DataFrame([left_out_row()])], ignore_index=True)
     facts = facts_of(pool) | {"ranks": why, "notes": list(notes), "error": ""}
+    if pool.params is not None:
+        facts["data"] = data_of(pool.params.data.model_dump(mode="python"), Path(), files.outputs)
     for frame, file in ((table, files.statistics), (coverage, files.coverage), (ranks, files.ranks)):
         with atomic(file) as temporary:
             guard_csv(frame).to_csv(temporary, index=False, float_format="%.12g", lineterminator="\n")
@@ -222,6 +224,20 @@ def facts_of(pool: Pool) -> dict[str, Any]:
     chance = chance_of(pool)
     return {"pool": pool.name, "benchmark": pool.benchmark, "items": len(pool.items), "models": len(pool.models),
             "arm": pool.arm_names[0], "blind": pool.has_blind, "chance": chance}  # fmt: skip
+
+
+def data_of(data: dict[str, Any], base: Path, outputs: Path) -> dict[str, Any]:
+    """What a pool was made from, its paths relative to the folder of all results.
+
+    Parameters
+    ----------
+    data : the data section of its params.
+    base : folder that its paths are relative to.
+    outputs : folder of all results.
+    """
+    said = {k: str(v) for k, v in data.items() if k in ("embedded", "where") and v}
+    files = {k: base / v for k in ("folder", "table", "matrix", "counts") if (v := data.get(k)) is not None}
+    return said | {k: os.path.relpath(v.resolve(), outputs.resolve()) for k, v in files.items()}
 
 
 def chance_of(pool: Pool) -> float | None:

@@ -13,7 +13,7 @@ from auditlib import escape
 from auditlib.leaderboard import figures
 from auditlib.leaderboard.jobs import FOLDER, PoolFiles
 from auditlib.leaderboard.numbers import LEFT_OUT
-from auditlib.leaderboard.tables import LEAN, Board, collect, write_tables
+from auditlib.leaderboard.tables import LEAN, Board, collect, report_fits, write_tables
 from auditlib.numerals import NONE, count, interval, number, p_value, percent, points, pp, span
 from auditlib.paths import RunPaths, atomic
 from auditlib.report.page import page, picture
@@ -29,7 +29,7 @@ _ABOUT_RANKS = (
 _ABOUT_BENCHMARKS = (
     "Zero gain: items on which as many models are right without the image as with it, with its 95% interval. Excess: "
     "over a null permuted inside official categories, or over all items where there are none (pooled); the range is "
-    "that over pools without one model. p, Holm: adjusted over the benchmarks of this page. Unanimous: items on which "
+    "that over pools without one model. p, Holm: adjusted over the pools of this page. Unanimous: items on which "
     "every readable vote is one same option that is not the key: candidates for review, not errors. Blind above "
     "chance: mean accuracy without the image less one over the options shown, over models. Do not rank benchmarks by "
     "these numbers: they rest on different models and items."
@@ -61,7 +61,11 @@ def write_page(outputs: Path, board: Board | None = None) -> Path:
 def _head(board: Board, outputs: Path) -> str:
     b = board.benchmarks
     failed = int(b["error"].fillna("").ne("").sum())
-    says = [f"{count(len(b))} benchmarks", f"{count(len(board.models))} models"]
+    kinds = b["benchmark"].str.casefold().nunique()
+    says = [
+        f"{count(kinds)} benchmark{'s' * (kinds != 1)}" + (f" in {count(len(b))} pools" if len(b) > kinds else ""),
+        f"{count(len(board.models))} models",
+    ]
     says += [f"{count(failed)} failed"] if failed else []
     links = [f'<a href="{FOLDER}/{n}.csv">{w}</a>' for n, w in
              (("models", "models"), ("benchmarks", "benchmarks"), ("profile", "models on benchmarks"),
@@ -136,7 +140,12 @@ def _models(board: Board) -> str:
         ])  # fmt: skip
     head = ["Rank", "Model", "95% band", "Group", "Benchmarks", "Accuracy", "Blind", "Blind above chance", "Gain"]
     title = "" if board.models["rank"].notna().sum() >= 2 else "<h2>Models</h2>\n"
-    return title + _table(head, "rlrrrrrrr", rows, "Means over the benchmarks that a model has.")
+    return title + _table(
+        head,
+        "rlrrrrrrr",
+        rows,
+        "Means over the benchmarks that a model has; ranks over those that all ranked models have.",
+    )
 
 
 def _benchmarks(board: Board, outputs: Path) -> str:
@@ -170,7 +179,7 @@ def _two(*lines: str) -> str:
 
 def _links(r: dict[str, Any], outputs: Path) -> str:
     pool, out = str(r["pool"]), []
-    if RunPaths(outputs, pool).report_html.exists():
+    if RunPaths(outputs, pool).report_html.exists() and (r["source"] != LEAN or report_fits(outputs, pool)):
         out.append(f'<a href="{quote(pool)}/report.html">report</a>')
     if r["source"] == LEAN:
         files = PoolFiles(outputs, pool)

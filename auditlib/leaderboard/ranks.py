@@ -10,6 +10,8 @@ from auditlib.stats.rank_bands import RankBands, rank_bands
 
 #: benchmarks below which the spread between benchmarks is not known well enough for bands
 FEWEST = 8
+#: benchmarks left out that are named
+MOST_NAMED = 8
 COLUMNS = ("model", "n", "score", "se", "rank", "rank_low", "rank_high", "group")
 
 
@@ -62,21 +64,33 @@ def board_ranks(profile: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Dat
 
     Notes
     -----
-    Benchmarks are the units: bands say what other benchmarks of this kind would leave of the ranking. Only models that
-    have every benchmark are compared.
+    Benchmarks are the units: bands say what other benchmarks of this kind would leave of the ranking. Models are
+    compared on the benchmarks that all of them have. Where there is none, those without the benchmark that most models
+    have are not ranked.
     """
     table = profile.pivot_table(index="pool", columns="model", values="full", aggfunc="first")
-    whole = table.columns[table.notna().all(axis=0)]
-    notes = []
-    if lacking := table.shape[1] - len(whole):
-        notes.append(f"{lacking} of {table.shape[1]} models lack a benchmark and are not ranked")
-    value = table[whole].to_numpy(float)
-    if value.shape[1] < 2 or not len(value):
-        return pd.DataFrame(columns=list(COLUMNS)), "; ".join([*notes, "no two models have all benchmarks"])
+    if not len(table):
+        return pd.DataFrame(columns=list(COLUMNS)), "no model has an accuracy with the image"
+    held = table.notna().to_numpy()
+    first = max(range(len(table)), key=lambda b: (held[b].sum(), held[:, held[b]].all(axis=1).sum()))
+    models, notes = held[first], []
+    shared = held[:, models].all(axis=1)
+    if models.sum() < 2:
+        return pd.DataFrame(columns=list(COLUMNS)), "no ranks: no two models have a benchmark in common"
+    if not models.all():
+        notes.append(f"{int((~models).sum())} of {len(models)} models are not ranked: no benchmark is shared by all, "
+                     f"and they lack {table.index[first]}, which most models have")  # fmt: skip
+    if not shared.all():
+        lacking = (~held[:, models]).sum(axis=1)
+        names = [f"{n} ({k} of them lack{'s' * (k == 1)} it)" for n, k, s in zip(table.index, lacking, shared) if not s]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        notes.append(f"ranks rest on the {int(shared.sum())} of {len(shared)} benchmarks that all {int(models.sum())} "
+                     f"ranked models have; left out: {', '.join(names[:MOST_NAMED])}{more}")  # fmt: skip
+    whole, value = table.columns[models], table.to_numpy(float)[np.ix_(shared, models)]
     if len(value) < FEWEST:
         score = value.mean(axis=0)
         rank = pd.Series(-score).rank().to_numpy()
-        notes.append(f"ranks without bands: {len(value)} benchmarks, {FEWEST} are needed")
+        notes.append(f"ranks without bands: these need {FEWEST} benchmarks, and there are {len(value)}")
         plain = pd.DataFrame({"model": whole, "n": len(value), "score": score, "rank": rank})
         return plain.reindex(columns=list(COLUMNS)).sort_values("rank", ignore_index=True), "; ".join(notes)
     return _frame(list(whole), rank_bands(value, rng=rng)), "; ".join(notes)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from auditlib.errors import AuditError
 from auditlib.escape import guard_csv
-from auditlib.leaderboard.jobs import FOLDER, PoolFiles
+from auditlib.leaderboard.jobs import FOLDER, PoolFiles, data_of
 from auditlib.leaderboard.ranks import board_ranks
 from auditlib.lookup import one, value
 from auditlib.metrics.families import holm_over_pools
@@ -40,23 +40,30 @@ class Board:
     notes: tuple[str, ...]
 
 
-def collect(outputs: Path, pools: Sequence[str] | None = None) -> Board:
-    """Read the numbers of all pools below a folder: of this path, and of those run through notebooks.
+def collect(outputs: Path, pools: Sequence[str] | None = None, *, with_audits: bool = False) -> Board:
+    """Read the numbers of pools below a folder: of this path, and of those run through notebooks.
 
     Parameters
     ----------
     outputs : folder of all results.
-    pools : pools whose numbers were made just now; others of an earlier leaderboard join too.
+    pools : only these pools of a leaderboard; None for all audited before, in either way.
+    with_audits : whether pools that were run through notebooks join ``pools``.
 
     Notes
     -----
-    Where a pool has both, its numbers of the leaderboard stand, for these were made from the same files last; quick
-    looks at the first items take no part.
+    Where a pool has both, its numbers of the leaderboard stand; quick looks at the first items take no part. Of several
+    pools of one benchmark, one counts in means and ranks: that with the most models, of equal ones the later by name.
     """
     rows, profiles, notes = [], [], []
-    mine = {p.stem: p for p in sorted((outputs / FOLDER / "pools").glob("*.json"))}
-    names = sorted({*mine, *(p.parent.name for p in outputs.glob("*/audit.json"))})
-    for name in names:
+    mine = {p.stem for p in (outputs / FOLDER / "pools").glob("*.json")}
+    audited = {p.parent.name for p in outputs.glob("*/audit.json")}
+    if pools is not None:
+        notes += [f"{name}: not audited yet" for name in sorted({*pools} - mine)]
+        mine &= {*pools}
+    others = audited - {*(pools or ())} if pools is None or with_audits else set()
+    for name in sorted(mine | others):
+        if name in mine and name in audited and not report_fits(outputs, name):
+            notes.append(f"{name}: the report of this name was made from other data or models and is not linked")
         try:
             found = _lean(outputs, name) if name in mine else _audited(outputs, name)
         except (AuditError, OSError, ValueError, KeyError) as e:
@@ -74,8 +81,9 @@ def collect(outputs: Path, pools: Sequence[str] | None = None) -> Board:
     benchmarks = pd.DataFrame(rows).reindex(columns=list(BENCHMARKS))
     benchmarks["p_holm"] = holm_over_pools(benchmarks["p"].astype(float))
     profile = pd.concat(profiles, ignore_index=True) if profiles else pd.DataFrame(columns=list(PROFILE))
-    models, told = _models(profile)
-    notes += [told] if told else []
+    counting, several = _one_each(benchmarks)
+    models, told = _models(profile, counting)
+    notes += several + ([told] if told else [])
     matrix = profile.pivot_table(index="model", columns="pool", values="above_chance", aggfunc="first", sort=True)
     return Board(benchmarks, profile, models, matrix, tuple(notes))
 
@@ -90,6 +98,35 @@ PROFILE = (
     "pool", "benchmark", "model", "items", "full", "full_low", "full_high", "blind", "blind_low", "blind_high",
     "chance", "above_chance", "gain",
 )  # fmt: skip
+
+
+def report_fits(outputs: Path, name: str) -> bool:
+    """Whether the audit of a name was made from what the leaderboard's pool of this name was made from.
+
+    Same data, benchmark, and numbers of items and models; False where either does not say.
+    """
+    paths = RunPaths(outputs, name)
+    try:
+        mine = json.loads(PoolFiles(outputs, name).facts.read_text(encoding="utf-8"))
+        audit = json.loads(paths.steps.read_text(encoding="utf-8"))
+        theirs = {"benchmark": audit["benchmark"], "items": audit["steps"]["items"], "models": audit["steps"]["models"],
+                  "data": data_of(audit["params"]["data"], paths.folder, outputs)}  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return bool(theirs["data"]) and all(mine.get(k) == v for k, v in theirs.items())
+
+
+def _one_each(benchmarks: pd.DataFrame) -> tuple[set[str], list[str]]:
+    """The pool of each benchmark that counts in means and ranks, and a line on each benchmark with several."""
+    good = benchmarks[benchmarks["error"].fillna("").eq("")]
+    counting, notes = set(), []
+    for _, part in good.groupby(good["benchmark"].str.casefold(), sort=True):
+        *rest, last = part.sort_values(["models", "pool"])["pool"]
+        counting.add(last)
+        if rest:
+            notes.append(f"{part['benchmark'].iloc[0]} has {len(part)} pools; means and ranks of models use {last} "
+                         f"(most models; of equal ones the later name), not {', '.join(sorted(rest))}")  # fmt: skip
+    return counting, notes
 
 
 def _lean(outputs: Path, name: str) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -159,13 +196,15 @@ def _profile(facts: dict[str, Any], s: pd.DataFrame) -> pd.DataFrame:
     return out.reindex(columns=list(PROFILE))
 
 
-def _models(profile: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Ranks of the models, and their means over benchmarks."""
-    ranks, note = board_ranks(profile, generator(0, "leaderboard", "ranks"))
-    means = profile.groupby("model").agg(
+def _models(profile: pd.DataFrame, counting: set[str]) -> tuple[pd.DataFrame, str]:
+    """Ranks of all models, and their means over benchmarks, in the pools that count."""
+    used = profile[profile["pool"].isin(counting)]
+    ranks, note = board_ranks(used, generator(0, "leaderboard", "ranks"))
+    means = used.groupby("model").agg(
         benchmarks=("pool", "nunique"), full=("full", "mean"), blind=("blind", "mean"),
         above_chance=("above_chance", "mean"), gain=("gain", "mean"),
     )  # fmt: skip
+    means = means.reindex(pd.Index(sorted(set(profile["model"])), name="model")).fillna({"benchmarks": 0})
     table = means.reset_index().merge(ranks.drop(columns=["n", "score"]), on="model", how="left")
     return table.sort_values(["rank", "model"], ignore_index=True, na_position="last"), note
 

@@ -40,7 +40,7 @@ def read_with(
         table = read(folder)
     except AuditError:
         raise
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         raise own_error(file, e, "its function read stopped") from e
     if not isinstance(table, pd.DataFrame):
         raise AuditError(f"its function read returned {type(table).__name__}, no pandas DataFrame", file=file,

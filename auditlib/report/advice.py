@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
 from auditlib import lookup
 from auditlib.figures.pipeline import plural
 from auditlib.lookup import one, pool_range
@@ -35,7 +37,14 @@ MEND = {
 
 def advice(audit: Any, command: str) -> Section:
     """The section ``next``."""
-    steps: list[list[Run]] = [*_mend(audit), *_review(audit), *_quote(audit), *_pool(audit, command), *_scoring(audit)]
+    steps: list[list[Run]] = [
+        *_read(audit),
+        *_mend(audit),
+        *_review(audit),
+        *_quote(audit),
+        *_pool(audit, command),
+        *_scoring(audit),
+    ]
     if not steps:
         steps = [["Nothing in these runs asks for a step."]]
     return section("next", "What to do next", p("In this order. Each step follows from a number in this report."),
@@ -59,6 +68,17 @@ def _closing(audit: Any) -> Block | None:
         said.append(f"Which items need no image is not judged: {plural(n, 'model')} {'is' if n == 1 else 'are'} "
                     f"counted, and {ENOUGH} are needed.")  # fmt: skip
     return p(" ".join(said)) if said else None
+
+
+def unread(audit: Any) -> pd.DataFrame:
+    """Coverage rows of models of whose replies the readers of answers make next to nothing."""
+    return audit.coverage[audit.coverage["reason"].str.contains("reads next to none of its replies", regex=False)]
+
+
+def _read(audit: Any) -> list[list[Run]]:
+    rows = unread(audit)
+    return [[b(f"Read the replies of {flags.shortened(m, 60)}: "), f"{why}. Until then they count as abstentions, and "
+             "every number rests on the other models."] for m, why in zip(rows["model"], rows["reason"])]  # fmt: skip
 
 
 def _mend(audit: Any) -> list[list[Run]]:
@@ -180,8 +200,11 @@ def _scoring(audit: Any) -> list[list[Run]]:
     warned = audit.coverage[
         audit.coverage["what"].eq("warning") & ~audit.coverage["reason"].str.contains("random letter")
     ]
+    warned = warned.drop(index=unread(audit).index.intersection(warned.index))
     if len(warned):
-        out.append([b("Look into the warnings about runs. "), f"{'; '.join(dict.fromkeys(warned['reason']))}."])
+        models = warned["model"].fillna("")
+        said = [f"{m}: {r}" if m else r for m, r in zip(models, warned["reason"])]
+        out.append([b("Look into the warnings about runs. "), f"{'; '.join(dict.fromkeys(said))}."])
     return out
 
 

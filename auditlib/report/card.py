@@ -202,7 +202,7 @@ def _framed(drawn: bytes) -> Image:
     written = ImageChops.difference(page, Image.new("RGB", page.size, "white")).getbbox() or (0, 0, *page.size)
     left, top = min(written[0], 32), min(written[1], 32)
     box = (written[0] - left, written[1] - top, written[2] + left, written[3] + top)
-    return ImageOps.expand(page.crop(box), 1, (200, 205, 210)).quantize(64)
+    return ImageOps.expand(page.crop(box), 1, (200, 205, 210)).quantize(256)
 
 
 if __name__ == "__main__":
