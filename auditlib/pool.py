@@ -183,6 +183,11 @@ class Pool:
 
         return sorted(self.arms, key=rank)
 
+    def ran(self, condition: str) -> np.ndarray:
+        """Boolean (models,): models with a scored draw in a condition, in any arm."""
+        scored = [a.scored_models(condition) for a in self.arms.values()]
+        return np.any(scored, axis=0) if scored else np.ones(len(self.models), bool)
+
     @property
     def has_blind(self) -> bool:
         """Whether any model was run without the image."""

@@ -174,3 +174,19 @@ def test_short_forms_hold_the_headline_and_no_path():
     text = repr(pool) + repr(auditlib.audit(pool, limit=30))
     assert "300 items of TinySee x 4 models" in text and "zero gain from the image" in text
     assert "/" not in text.replace("2/2", "")
+
+
+def test_a_model_without_a_full_run_leaves_votes_and_kappa_alone(write_run, toy_rows, tmp_path):
+    def numbers(models: list[str]) -> tuple[pd.DataFrame, list[str]]:
+        folder = "_".join(models)
+        for model in models:
+            write_run(model, toy_rows, bench="MMStar", folder=folder)
+        file = tmp_path / f"{folder}.yaml"
+        file.write_text(f"pool: toy\nbenchmark: MMStar\ndata: {{folder: {folder}}}\n")
+        audit = auditlib.audit(auditlib.read_pool(file))
+        votes = audit.findings.loc[audit.findings["detector"].eq("consensus_error"), "evidence"].tolist()
+        return audit.statistic("fleiss_kappa")[["n", "estimate", "low", "high"]].reset_index(drop=True), votes
+
+    full = ["one", "two", "one_blind", "two_blind"]
+    (kappa, votes), (more, also) = numbers(full), numbers([*full, "three_blind"])
+    assert len(kappa) == 1 and kappa.equals(more) and votes == also

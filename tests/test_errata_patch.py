@@ -283,8 +283,9 @@ def test_keys_are_written_as_their_row_gives_keys(tmp_path, head, row, key, want
 def test_a_reason_that_is_not_about_the_key_changes_none(tmp_path, capsys):
     source, table = tmp_path / "d.tsv", tmp_path / "errata.csv"
     source.write_text("index\tanswer\n1\tA\n2\tA\n3\tA\n4\tA\n")
-    errata(*((str(i), "A", "A" if i == 4 else "B", reason, "confirmed") for i, reason in enumerate(
-        ["no_image_needed", "scorer_risk", "contradictory_duplicate", "wrong_key"], 1))).rows.to_csv(table, index=False)  # fmt: skip
+    said = [("1", "B", "no_image_needed"), ("2", "B", "scorer_risk"), ("3", "B", "contradictory_duplicate"),
+            ("4", "A", "wrong_key")]  # fmt: skip
+    errata(*((i, "A", new, reason, "confirmed") for i, new, reason in said)).rows.to_csv(table, index=False)
     assert main(["errata", "patch", str(table), str(source), "--to", str(tmp_path / "n.tsv")]) == 0
     said = capsys.readouterr().out
     assert "left as it is: item 1, no_image_needed (the reason does not concern the key: 'B' is not taken)" in said

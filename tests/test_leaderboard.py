@@ -267,9 +267,116 @@ def test_ranks_without_bands_where_benchmarks_are_few(rng):
     profile = pd.DataFrame(
         [(p, m, 0.1 * i) for p in "xy" for i, m in enumerate("abc")], columns=["pool", "model", "full"]
     )
-    ranks, note = board_ranks(profile.iloc[:-1], rng)
-    assert ranks["model"].tolist() == ["b", "a"] and ranks["rank_low"].isna().all()
-    assert "2 benchmarks" in note and "1 of 3 models" in note
+    ranks, note = board_ranks(profile, rng)
+    assert ranks["model"].tolist() == ["c", "b", "a"] and ranks["rank_low"].isna().all()
+    assert note == "ranks without bands: these need 8 benchmarks, and there are 2"
+
+
+def test_ranks_over_the_benchmarks_that_models_share(rng):
+    """A benchmark that a model lacks is left out and named; only models that share nothing are not ranked."""
+    from auditlib.leaderboard.ranks import board_ranks
+
+    full = {"x": {"a": 0.1, "b": 0.5, "c": 0.3}, "y": {"a": 0.9, "b": 0.1}, "z": {"a": 0.2, "b": 0.4, "c": 0.6}}
+
+    def ranks(**scores):
+        rows = [(p, m, v) for p, models in scores.items() for m, v in models.items()]
+        return board_ranks(pd.DataFrame(rows, columns=["pool", "model", "full"]), rng)
+
+    table, note = ranks(**full)
+    by = table.set_index("model")
+    assert by["rank"].to_dict() == {"a": 3, "b": 1.5, "c": 1.5} and set(by["n"]) == {2}
+    np.testing.assert_allclose(by["score"][["a", "b", "c"]], [0.15, 0.45, 0.45])
+    assert "the 2 of 3 benchmarks that all 3 ranked models have; left out: y (1 of them lacks it)" in note
+    table, note = ranks(**full, other={"d": 0.7})  # d shares nothing: the others' ranks stay
+    assert table.set_index("model")["rank"].to_dict() == by["rank"].to_dict()
+    assert "1 of 4 models are not ranked" in note and "other (3 of them lack it)" in note
+    table, note = ranks(x={"a": 0.1}, y={"b": 0.1})
+    assert table.empty and note == "no ranks: no two models have a benchmark in common"
+
+
+def test_one_pool_of_a_benchmark_counts():
+    """That with the most models, of equal ones the later name; failed pools do not count."""
+    from auditlib.leaderboard.tables import _one_each
+
+    rows = [("a", "Tiny", 5, ""), ("b", "tiny", 5, ""), ("c", "Tiny", 4, ""), ("d", "Tiny", None, "lost"),
+            ("e", "Other", 2, "")]  # fmt: skip
+    counting, [note] = _one_each(pd.DataFrame(rows, columns=["pool", "benchmark", "models", "error"]))
+    assert counting == {"b", "e"}
+    assert note.startswith("Tiny has 3 pools; means and ranks of models use b ") and note.endswith("not a, c")
+
+
+@pytest.fixture
+def audited_before(board, tmp_path):
+    """Outputs in which Bench01 of a tree has been audited twice in full, under its own name and as ``mine``."""
+    from auditlib.outputs import save_audit
+    from auditlib.paths import RunPaths
+
+    outputs = tmp_path / "outputs"
+    for name in ("bench01", "mine"):
+        params = params_of(board[0], "Bench01", pool=name, audit={"permutations": 99, "bootstrap": 200})
+        paths = RunPaths(outputs, name)
+        save_audit(auditlib.audit(auditlib.read_pool(params, cache=False)), paths)
+        paths.report_html.write_text("report")
+    return outputs
+
+
+def test_page_holds_the_pools_of_its_sources(board, audited_before, tmp_path):
+    from auditlib.__main__ import main
+
+    def shown(*said):
+        assert main(["leaderboard", *said, "--outputs", str(audited_before), "--jobs", "1"]) == 0
+        table = pd.read_csv(audited_before / "leaderboard" / "benchmarks.csv")
+        models = pd.read_csv(audited_before / "leaderboard" / "models.csv")
+        assert models["rank"].notna().all() and set(models["benchmarks"]) == {3}
+        return table["pool"].tolist(), (audited_before / "leaderboard.html").read_text()
+
+    own = ["bench01", "bench02", "bench03"]
+    pools, text = shown(str(board[0]))
+    assert pools == own and "3 benchmarks, 6 models" in text and "pools; means" not in text
+    for said in ([str(board[0]), "--with-audits"], []):
+        pools, text = shown(*said)
+        assert pools == [*own, "mine"] and "3 benchmarks in 4 pools, 6 models" in text
+        assert "Bench01 has 2 pools; means and ranks of models use mine " in text
+
+
+def test_report_of_other_data_is_not_linked(board, audited_before, tmp_path):
+    """A tree with the same benchmark elsewhere, and one that has another model by now."""
+    import shutil
+
+    from auditlib.__main__ import main
+
+    link, line = 'href="bench01/report.html"', "is not linked"
+
+    def page(tree):
+        shutil.rmtree(audited_before / "leaderboard", ignore_errors=True)
+        said = ["leaderboard", str(tree), "--outputs", str(audited_before), "--jobs", "1", "--pools", "bench01"]
+        assert main(said) == 0
+        return (audited_before / "leaderboard.html").read_text()
+
+    text = page(board[0])
+    assert link in text and line not in text
+    shutil.copytree(board[0], tmp_path / "elsewhere")
+    text = page(tmp_path / "elsewhere")
+    assert link not in text and line in text
+    shutil.move(board[0] / "Model-006", tmp_path / "later")
+    try:
+        text = page(board[0])
+    finally:
+        shutil.move(tmp_path / "later", board[0] / "Model-006")
+    assert link not in text and line in text
+
+
+def test_bench_fits_a_fixed_part_and_one_that_grows():
+    import importlib.util
+    from pathlib import Path
+
+    spec = importlib.util.spec_from_file_location("bench_board", Path(__file__).parent / "bench" / "leaderboard.py")
+    bench = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bench)
+    fixed, each = bench.fitted(5 + 0.1 * 30, 5 + 0.1 * 60, 30)
+    assert (fixed, each) == pytest.approx((5, 0.1))
+    assert bench.fitted(2.0, 1.9, 30) == (2.0, 0.0)  # noise never makes a cost negative
+    assert bench.fitted(1.0, 3.0, 10) == pytest.approx((0.0, 0.15))
 
 
 def test_command_from_tree_to_page(board, tmp_path, capsys):

@@ -75,8 +75,7 @@ def detect(pool: Pool, settings: AuditParams) -> pd.DataFrame:
     letters = pool.letters["full"]
     c = consensus(letters, pool.key_codes)
     cast = letters[c.keep]
-    ran = np.any([a.scored_models("full") for a in pool.arms.values() if "full" in a.hits], axis=0)
-    names = pool.model_names
+    ran, names = pool.ran("full"), pool.model_names
     severity = np.select(
         [(c.tier == "unanimous") & (c.voters >= 3), np.isin(c.tier, ["unanimous", "high"])], ["medium", "low"], "info"
     )

@@ -59,8 +59,8 @@ def plan_changes(errata: Errata, table: pd.DataFrame, *, source: Path, dataset: 
     ------
     AuditError
         ``stale``: a row's old key is not the dataset's. An item that the dataset lacks, copies of an item with
-        different keys, a proposed key that names no answer of its item, a circular variant in which the options cannot be found again, a dropped picture that other
-        items show.
+        different keys, a proposed key that names no answer of its item, a circular variant in which the options cannot
+        be found again, a dropped picture that other items show.
     """
     ids = item_ids(table["item"])
     rows_of: dict[str, list[int]] = defaultdict(list)

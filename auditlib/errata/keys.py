@@ -54,7 +54,9 @@ class Keys:
     def known(self, n: int) -> str:
         """What a key of row ``n`` may be, in words."""
         if not any(self.options[n]):
-            return "yes or no" if self.keys[n].casefold() in _YES_NO else "a letter" if _letter(self.keys[n]) else "text"
+            return (
+                "yes or no" if self.keys[n].casefold() in _YES_NO else "a letter" if _letter(self.keys[n]) else "text"
+            )
         if self.numbers:
             return "a number, as the other keys are"
         shown = [LETTERS[i] for i, t in enumerate(self.options[n][: len(LETTERS)]) if t.strip()]

@@ -42,9 +42,12 @@ def _write(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from auditlib.latex.check import check
 
-    found = check(options.paper, options.params, outputs=_outputs(options))
+    checked = check(options.paper, options.params, outputs=_outputs(options))
+    found = checked.rows
     for row in found.to_dict("records"):
         print(f"{row['file']}:{row['line']}: {row['name']}: {row['what']}")
+    for note in checked.unread:
+        print(f"note: {note}")
     print(f"{len(found)} to mend" if len(found) else "every number is known and up to date")
     return 1 if len(found) else 0
 

@@ -41,7 +41,7 @@ def _smaller(pool: Pool) -> list[dict[str, Any]]:
     if "full" not in pool.letters:
         return []
     letters, key = pool.letters["full"], pool.key_codes
-    keyed, rows = key >= 0, []
+    keyed, rows, ran = key >= 0, [], pool.ran("full")
     cluster = None if pool.cluster is None else pool.cluster[keyed]
     for label, kept in smaller_pools(pool, pool.model_names):
         part = letters[:, [pool.model_names.index(m) for m in kept]]
@@ -52,7 +52,7 @@ def _smaller(pool: Pool) -> list[dict[str, Any]]:
             for metric in TIERS:
                 rows.append(row(f"{metric}_share", share_fields(_hit(tier, metric)[keyed], cluster), **common))
         if len(kept) >= 2 and not kappa_needs(pool):
-            kappa = fleiss_kappa(part)
+            kappa = fleiss_kappa(part[:, ran[[pool.model_names.index(m) for m in kept]]])
             rows.append(row("fleiss_kappa", **common, n=kappa.n, estimate=kappa.estimate, note=kappa.note))
     return rows
 
@@ -123,8 +123,9 @@ def _backfill(pool: Pool) -> list[dict[str, Any]]:
 
 
 def kappa_rows(pool: Pool) -> list[dict[str, Any]]:
-    """Fleiss' kappa over complete cases, what it leaves out, and Krippendorff's alpha."""
-    letters = pool.letters["full"]
+    """Fleiss' kappa over complete cases, what it leaves out, and Krippendorff's alpha; of models with a full run."""
+    ran = pool.ran("full")
+    letters = pool.letters["full"][:, ran]
     complete = (letters >= 0).all(axis=1)
     rows = []
     if complete.sum() >= 2:
@@ -145,7 +146,7 @@ def kappa_rows(pool: Pool) -> list[dict[str, Any]]:
             )
         )
     excluded = (letters < 0).sum(axis=0)
-    for name, n in zip(pool.model_names, excluded.tolist()):
+    for name, n in zip([m for m, r in zip(pool.model_names, ran) if r], excluded.tolist()):
         if n:
             rows.append(
                 row(
