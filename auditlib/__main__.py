@@ -152,8 +152,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _cluster(options: argparse.Namespace):
-    if not (options.scheduler or options.scheduler_file):
+    if options.scheduler is None and options.scheduler_file is None:
         return None
+    if options.scheduler is not None and not options.scheduler.strip():
+        raise AuditError("--scheduler names no address", mend="give one such as tcp://HOST:8786 (is a variable empty?)")
     if options.jobs:
         raise AuditError("--jobs is for runs on this machine",
                          mend="leave it out: on a cluster as many pools run as its workers have threads")  # fmt: skip

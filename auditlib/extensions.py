@@ -105,6 +105,7 @@ def _guarded(detector: Detector, file: Path) -> Detector:
 
 def _not_findings(table: Any, name: str, pool: Pool) -> str | None:
     """What is wrong with the findings of a detector, in words; None where nothing is."""
+    import numpy as np
     import pandas as pd
 
     from auditlib.frames import COLUMNS, SEVERITIES
@@ -127,6 +128,12 @@ def _not_findings(table: Any, name: str, pool: Pool) -> str | None:
         return f"the severity {odd[0]!r}; severities are {', '.join(SEVERITIES)}"
     if (bad := next((e for e in table["evidence"] if not _is_object(e)), None)) is not None:
         return f"the evidence {str(bad)[:60]!r}; evidence is a JSON object such as '{{}}'"
+    if not table["flag"].map(lambda v: isinstance(v, bool | np.bool_)).all():
+        return "a flag that is neither True nor False"
+    if not table["message"].map(lambda v: isinstance(v, str)).all():
+        return "a message that is no text"
+    if unknown := sorted(set(table["arm"].astype(str)) - {*pool.arm_names, ""}):
+        return f"findings of an arm {unknown[0]!r}; the pool has {', '.join(pool.arm_names)}"
     if table.duplicated(["item", "arm"]).any():
         return f"item {table.loc[table.duplicated(['item', 'arm']), 'item'].iloc[0]!r} twice"
     return None

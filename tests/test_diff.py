@@ -40,7 +40,7 @@ KEYS = list(np.random.default_rng(1).choice(list("ABCD"), N))
 
 
 def audited(outputs, name: str, keys=KEYS, *, models=("ann", "bob", "cid"), ids=None, benchmark="Toy", judged=False,
-            **more):  # fmt: skip
+            settings=None, **more):  # fmt: skip
     """Audit a small pool, save it, and give its folder; the replies are made from :data:`KEYS`, whatever the keys."""
     said = {}
     for n, m in enumerate(("ann", "bob", "cid", "dee")):
@@ -51,8 +51,8 @@ def audited(outputs, name: str, keys=KEYS, *, models=("ann", "bob", "cid"), ids=
         for i in (3, 8):
             said[m, "full"][i] = "D"
     verdicts = {k: [float(a == b) for a, b in zip(v, KEYS)] for k, v in said.items()} if judged else None
-    settings = Params(pool=name, benchmark=benchmark, data={"embedded": "tinysee"}, audit=QUICK)
-    pool = pool_of(runs(said, list(keys), ids=ids, judged=verdicts, **more), settings)
+    params = {"pool": name, "benchmark": benchmark, "data": {"embedded": "tinysee"}, "audit": QUICK}
+    pool = pool_of(runs(said, list(keys), ids=ids, judged=verdicts, **more), Params(**params | (settings or {})))
     save_audit(auditlib.audit(pool), RunPaths(outputs, name))
     return outputs / name
 
@@ -144,6 +144,17 @@ def test_another_pool_name_alone_is_no_difference(patched, tmp_path):
     found = compare(*(load_side(f, f.parent) for f in (patched[0], other)))
     changed = found.statistics[found.statistics["change"].eq("estimate")]
     assert found.same, changed["metric"].tolist()
+
+
+def test_settings_that_differ_are_said(patched, tmp_path, capsys):
+    more = {"judge": "gpt", "audit": QUICK | {"exact": ["letters", "final"], "failed": "wrong"}}
+    other = audited(tmp_path, "other", WRONG, settings=more)
+    assert main(["diff", str(patched[0]), str(other), "--to", str(tmp_path / "d")]) == 0
+    [line] = [x for x in capsys.readouterr().out.splitlines() if x.startswith("Settings differ")]
+    changed = "judge none → gpt; audit.exact letters → letters, final; audit.failed missing → wrong"
+    assert line == f"Settings differ ({changed}): a difference of the numbers may be theirs and not the runs'."
+    assert "audit.failed missing → wrong" in (tmp_path / "d" / "diff.html").read_text()
+    assert not any("Settings" in s for s in short(compare(*(load_side(f, f.parent) for f in patched))))
 
 
 def test_verdicts_that_do_not_follow_a_key_are_said(tmp_path):

@@ -300,6 +300,62 @@ def test_check_names_numbers_that_changed(project, tmp_path, capsys):
     assert "\\auditDemoUnanimousShare: was" in said and "is 50.0\\%" in said and "auditDemoItems" not in said
 
 
+@pytest.fixture
+def stale(project, tmp_path):
+    """A paper with its numbers in ``audit``, one of them changed since; a function that checks it."""
+    file, paths = project
+    outputs = ["--outputs", str(paths.outputs)]
+    main(["latex", "write", str(file), "--to", str(tmp_path / "audit"), *outputs])
+    s = demo().statistics.copy()
+    mine = s["metric"].eq("unanimous_share") & s["models"].eq("all") & s["stratum"].eq("all") & s["level"].eq("")
+    s.loc[mine, "estimate"] = 0.5
+    saved(demo(), paths.outputs, statistics=s)
+    paper = tmp_path / "paper.tex"
+
+    def check(text: str) -> int:
+        paper.write_text(text)
+        return main(["latex", "check", str(paper), "--params", str(file), *outputs])
+
+    return check
+
+
+USED = "\\auditDemoItems, \\auditDemoUnanimousShare\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\\newcommand{\\auditroot}{audit}\n\\input{\\auditroot/audit}\n",
+     "\\def\\auditroot{audit}\\input\\auditroot/numbers\n",
+     "\\input audit/numbers\n", "\\newcommand*\\auditroot{audit} \\input{audit/audit}\n"],
+)  # fmt: skip
+def test_check_reads_the_numbers_wherever_the_paper_keeps_them(stale, capsys, text):
+    capsys.readouterr()
+    assert stale(text + USED) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2 and "\\auditDemoUnanimousShare: was" in said[0] and said[1] == "1 to mend"
+
+
+def test_check_says_that_the_folder_of_the_numbers_is_not_said(stale, capsys):
+    capsys.readouterr()
+    assert stale("\\input{audit/audit}\n" + USED) == 1
+    said = capsys.readouterr().out
+    assert "audit/audit.tex:3: \\input{\\auditroot/numbers}: no such file: latex/numbers" in said
+    assert "\\auditDemoUnanimousShare: was" in said, "the numbers beside it are compared all the same"
+    assert stale(USED) == 1 and "takes in no numbers.tex" in capsys.readouterr().out
+
+
+def test_check_reads_files_of_any_name_and_says_what_it_cannot(stale, tmp_path, capsys):
+    (tmp_path / "sections").mkdir()
+    (tmp_path / "sections" / "numbers.tex").write_text("\\auditDemoNone\n")
+    (tmp_path / "own.tex").write_text("\\auditset{demo.items}{1\\%{}2} % mine\n\\auditDemoAbsent \\auditDemoItems\n")
+    capsys.readouterr()
+    assert stale("\\def\\auditroot{audit}\\input{audit/audit}\\input sections/numbers\n\\input{own}\\input gone\n") == 1
+    said = capsys.readouterr().out
+    assert "sections/numbers.tex:1: \\auditDemoNone: no pool has this number" in said
+    assert "own.tex:2: \\auditDemoAbsent: no pool" in said and "\\auditDemoItems: was 1\\%{}2, is" in said
+    assert "note: paper.tex:2: \\input gone is not found here, so not checked" in said and "3 to mend" in said
+
+
 def test_mistakes_are_one_line(project, tmp_path, capsys):
     file, paths = project
     outputs = ["--outputs", str(paths.outputs)]

@@ -19,6 +19,7 @@ from auditlib.diff.paired import (
     shared,
 )
 from auditlib.diff.ranks import CLAIMS, RANKS, rank_changes
+from auditlib.diff.settings import setting_changes
 from auditlib.diff.sides import AUDIT, Side, refuse_strangers
 
 
@@ -32,6 +33,7 @@ class Difference:
         ``paired`` and ``ranks`` hold changes only. Of two datasets only ``items`` has rows.
     shared_items, shared_models : how many items, and which models, both sides have.
     left_out : model -> the side that alone has it. notes : what was not compared, and why.
+    settings : the audits' settings that differ, as sentences' parts; they are no difference of their own.
     """
 
     a: Side
@@ -47,6 +49,7 @@ class Difference:
     shared_models: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
 
     @property
     def same(self) -> bool:
@@ -88,7 +91,8 @@ def compare(a: Side, b: Side) -> Difference:
                      "and ranks are over the shared ones")  # fmt: skip
     made = Difference(a, b, changes, len(both), findings=found, shared_models=tuple(models), left_out=left_out,
                       statistics=changed_statistics(a.audit.statistics, b.audit.statistics),
-                      notes=tuple(notes))  # fmt: skip
+                      notes=tuple(notes),
+                      settings=setting_changes(a.audit.params, b.audit.params))  # fmt: skip
     return _with_runs(made)
 
 

@@ -79,15 +79,17 @@ def parts(d: Difference) -> list[Part]:
 
 def short(d: Difference) -> list[str]:
     """The changes in a few sentences; one of them says ``no difference`` where there is none."""
+    settings = [f"Settings differ ({'; '.join(d.settings)}): a difference of the numbers may be theirs and not the "
+                "runs'."] if d.settings else []  # fmt: skip
     if d.same:
         scored = f", {plural(len(d.shared_models), 'model')} scored alike" if len(d.paired) else ""
         rest = "; single replies were not compared" if d.a.kind == AUDIT and not len(d.paired) else ""
-        return [f"No difference: {plural(d.shared_items, 'item')} alike{scored}{rest}."]
+        return [f"No difference: {plural(d.shared_items, 'item')} alike{scored}{rest}.", *settings]
     n = d.items.groupby("change")["item"].nunique().to_dict()
     what = d.items.loc[d.items["change"].eq("changed"), "what"].value_counts()
     kinds = f" ({', '.join(f'{name} of {k}' for name, k in what.items())})" if len(what) else ""
     counted = [f"{n.get(c, 0)} {c}" + (kinds if c == "changed" else "") for c in ("changed", "added", "removed")]
-    out = [f"Items: {d.shared_items:,} shared; {', '.join(counted)}."]
+    out = [f"Items: {d.shared_items:,} shared; {', '.join(counted)}.", *settings]
     if d.a.kind != AUDIT:
         return out
     if d.left_out:

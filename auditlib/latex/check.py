@@ -70,8 +70,8 @@ def check(paper: Path, files: Sequence[str | Path], *, outputs: Path) -> Checked
             missing = "is not among the numbers that the paper takes in: write the numbers again"
             rows.append((line.file, line.number, shown, missing))
     if known and not written:
-        rows.append((paper.name, 1, "\\input", "takes in no numbers.tex that is found here, so nothing tells whether the "
-                     "printed numbers are old"))  # fmt: skip
+        what = "takes in no numbers.tex that is found here, so nothing tells whether the printed numbers are old"
+        rows.append((paper.name, 1, "\\input", what))
     unread = tuple(f"{a.file}:{a.line}: {a.said} is not found here, so not checked" for a in absent if not a.root)
     return Checked(pd.DataFrame(rows, columns=list(COLUMNS)), unread)
 

@@ -11,7 +11,9 @@ from auditlib.errors import AuditError
 #: folder of our files where a paper does not say another
 USUAL = "latex"
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%.*")
-_INPUT = re.compile(r"\\(?:input|include|subfile)(?![A-Za-z@])\s*(?:\{([^{}]*)\}|((?:\\auditroot\s*)?[^\s{}\\]+))")
+_INPUT = re.compile(
+    r"\\(?:input|include|subfile)(?![A-Za-z@])\s*(?:\{([^{}]*)\}|((?:\\auditroot\s*)?[\w./~-][^\s{}\\]*))"
+)
 _ROOT = re.compile(r"\\((?:re|provide)?(?:new)?command|def)\*?\s*(?:\{\s*\\auditroot\s*\}|\\auditroot)\s*\{([^{}]*)\}")
 _NAMED = re.compile(r"\\auditroot(?![A-Za-z])\s*")
 
@@ -27,7 +29,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Absent:
-    """An input that was not found: where it stands, what is said there, where TeX would look; ``root``: in our folder."""
+    """An input that was not found: where and how it stands, what TeX would look for; ``root``: in our folder."""
 
     file: str
     line: int
@@ -71,9 +73,9 @@ def _read(file: Path, reading: _Reading) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         plain = _COMMENT.sub(r"\1", line)
         reading.lines.append(Line(name, number, plain))
-        for how, root in _ROOT.findall(plain):
-            # the last word counts, and \\providecommand only where nothing was said
-            reading.roots.insert(len(reading.roots) if how.startswith("provide") else 0, root.strip())
+        for how, root in _ROOT.findall(plain):  # the last word counts; \\providecommand only where nothing was said
+            if not (how.startswith("provide") and reading.roots):
+                reading.roots.insert(0, root.strip())
         for m in _INPUT.finditer(plain):
             wanted = (m.group(1) or m.group(2) or "").strip().strip('"')
             if not wanted or "#" in wanted:

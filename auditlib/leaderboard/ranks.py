@@ -81,7 +81,7 @@ def board_ranks(profile: pd.DataFrame, rng: np.random.Generator) -> tuple[pd.Dat
         notes.append(f"{int((~models).sum())} of {len(models)} models are not ranked: no benchmark is shared by all, "
                      f"and they lack {table.index[first]}, which most models have")  # fmt: skip
     if not shared.all():
-        lacking = (~held[:, models]).sum(axis=1)
+        lacking = (~held[:, models]).sum(axis=1).tolist()
         names = [f"{n} ({k} of them lack{'s' * (k == 1)} it)" for n, k, s in zip(table.index, lacking, shared) if not s]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         notes.append(f"ranks rest on the {int(shared.sum())} of {len(shared)} benchmarks that all {int(models.sum())} "
