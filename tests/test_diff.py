@@ -147,11 +147,11 @@ def test_another_pool_name_alone_is_no_difference(patched, tmp_path):
 
 
 def test_settings_that_differ_are_said(patched, tmp_path, capsys):
-    more = {"judge": "gpt", "audit": QUICK | {"exact": ["letters", "final"], "failed": "wrong"}}
+    more = {"judge": "gpt", "audit": QUICK | {"exact": ["letters", "boxed"], "failed": "wrong"}}
     other = audited(tmp_path, "other", WRONG, settings=more)
     assert main(["diff", str(patched[0]), str(other), "--to", str(tmp_path / "d")]) == 0
     [line] = [x for x in capsys.readouterr().out.splitlines() if x.startswith("Settings differ")]
-    changed = "judge none → gpt; audit.exact letters → letters, final; audit.failed missing → wrong"
+    changed = "judge none → gpt; audit.exact letters → letters, boxed; audit.failed missing → wrong"
     assert line == f"Settings differ ({changed}): a difference of the numbers may be theirs and not the runs'."
     assert "audit.failed missing → wrong" in (tmp_path / "d" / "diff.html").read_text()
     assert not any("Settings" in s for s in short(compare(*(load_side(f, f.parent) for f in patched))))

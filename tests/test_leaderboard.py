@@ -276,7 +276,7 @@ def test_ranks_over_the_benchmarks_that_models_share(rng):
     """A benchmark that a model lacks is left out and named; only models that share nothing are not ranked."""
     from auditlib.leaderboard.ranks import board_ranks
 
-    full = {"x": {"a": 0.1, "b": 0.5, "c": 0.3}, "y": {"a": 0.9, "b": 0.1}, "z": {"a": 0.2, "b": 0.4, "c": 0.6}}
+    full = {"x": {"a": 0.1, "b": 0.5, "c": 0.3}, "y": {"a": 0.9, "b": 0.1}, "z": {"a": 0.2, "b": 0.4, "c": 0.5}}
 
     def ranks(**scores):
         rows = [(p, m, v) for p, models in scores.items() for m, v in models.items()]
@@ -284,8 +284,8 @@ def test_ranks_over_the_benchmarks_that_models_share(rng):
 
     table, note = ranks(**full)
     by = table.set_index("model")
-    assert by["rank"].to_dict() == {"a": 3, "b": 1.5, "c": 1.5} and set(by["n"]) == {2}
-    np.testing.assert_allclose(by["score"][["a", "b", "c"]], [0.15, 0.45, 0.45])
+    assert by["rank"].to_dict() == {"a": 3, "b": 1, "c": 2} and set(by["n"]) == {2}
+    np.testing.assert_allclose(by["score"][["a", "b", "c"]], [0.15, 0.45, 0.4])
     assert "the 2 of 3 benchmarks that all 3 ranked models have; left out: y (1 of them lacks it)" in note
     table, note = ranks(**full, other={"d": 0.7})  # d shares nothing: the others' ranks stay
     assert table.set_index("model")["rank"].to_dict() == by["rank"].to_dict()
@@ -314,30 +314,31 @@ def audited_before(board, tmp_path, monkeypatch):
 
     monkeypatch.setattr(page, "_pictures", lambda board, outputs: [])
     outputs = tmp_path / "outputs"
+    params = params_of(board[0], "Bench01", audit={"permutations": 99, "bootstrap": 200})
+    audit = auditlib.audit(auditlib.read_pool(params, cache=False))
     for name in ("bench01", "mine"):
-        params = params_of(board[0], "Bench01", pool=name, audit={"permutations": 99, "bootstrap": 200})
         paths = RunPaths(outputs, name)
-        save_audit(auditlib.audit(auditlib.read_pool(params, cache=False)), paths)
+        save_audit(audit, paths)
         paths.report_html.write_text("report")
     return outputs
 
 
-def test_page_holds_the_pools_of_its_sources(board, audited_before, tmp_path):
+def test_page_holds_the_pools_of_its_sources(board, audited_before):
     from auditlib.__main__ import main
 
     def shown(*said):
         assert main(["leaderboard", *said, "--outputs", str(audited_before), "--jobs", "1"]) == 0
         table = pd.read_csv(audited_before / "leaderboard" / "benchmarks.csv")
         models = pd.read_csv(audited_before / "leaderboard" / "models.csv")
-        assert models["rank"].notna().all() and set(models["benchmarks"]) == {3}
+        assert models["rank"].notna().all() and set(models["benchmarks"]) == {2}
         return table["pool"].tolist(), (audited_before / "leaderboard.html").read_text()
 
-    own = ["bench01", "bench02", "bench03"]
-    pools, text = shown(str(board[0]))
-    assert pools == own and "3 benchmarks, 6 models" in text and "pools; means" not in text
-    for said in ([str(board[0]), "--with-audits"], []):
+    own, tree = ["bench01", "bench02"], [str(board[0]), "--pools", "bench0[12]"]
+    pools, text = shown(*tree)
+    assert pools == own and "2 benchmarks, 6 models" in text and "pools; means" not in text
+    for said in ([*tree, "--with-audits"], []):
         pools, text = shown(*said)
-        assert pools == [*own, "mine"] and "3 benchmarks in 4 pools, 6 models" in text
+        assert pools == [*own, "mine"] and "2 benchmarks in 3 pools, 6 models" in text
         assert "Bench01 has 2 pools; means and ranks of models use mine " in text
 
 

@@ -35,7 +35,8 @@ def _write(options: argparse.Namespace) -> int:
     table = merge(options.params, folder, outputs=outputs)
     n = int(table.loc[table["file"].eq("numbers.tex"), "n"].iloc[0])
     print(f"{len(table)} files, {n:,} numbers: {_shown(folder)}")
-    print(f"next: \\input{{{folder.name}/audit}} in the paper, or set {_shown(folder / 'example.tex')}")
+    root = "" if folder.name == "latex" else f"\\newcommand{{\\auditroot}}{{{folder.name}}} "
+    print(f"next: {root}\\input{{{folder.name}/audit}} in the paper, or set {_shown(folder / 'example.tex')}")
     return 0
 
 
