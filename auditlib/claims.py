@@ -196,7 +196,8 @@ def _conflicts(audit: Any) -> Claim:
     if u is None:
         return _claim(name, "", ["no votes against a key could be counted"], "unanimous_share")
     low, high = pool_range(s, "unanimous_share", level="")
-    sentence = (f"On {count(u['estimate'] * u['n'])} items ({percent(u['estimate'])}, 95% interval "
+    n = round(u["estimate"] * u["n"])
+    sentence = (f"On {count(n)} item{'' if n == 1 else 's'} ({percent(u['estimate'])}, 95% interval "
                 f"{span(u['low'], u['high'], percent)}; {span(low, high, percent)} with one model left out) every "
                 "readable vote is one same option that is not the key: candidates for review, not errors.")  # fmt: skip
     return _claim(name, sentence, [_uncalibrated(audit, "consensus_error"), _range_known(low)], "unanimous_share")
