@@ -67,8 +67,8 @@ def _scope(audit: Any) -> Block:
     )
     strata = f", in {count(s['strata'])} official categories" if s["strata"] > 1 else ", without official categories"
     return p(f"{plural(s['items'])}{strata}; {counted(s['models'], 'model')}; scored runs: {runs}. "
-             f"{s['detectors_run']} of {s['detectors']} detectors could run, after the integrity gate. No model was called: "
-             "everything below is computed from saved replies and verdicts.", role="lede")  # fmt: skip
+             f"{s['detectors_run']} of {s['detectors']} detectors could run, after the integrity gate. No model was "
+             "called: everything below is computed from saved replies and verdicts.", role="lede")  # fmt: skip
 
 
 def _cautions(audit: Any, r: pd.Series | None, command: str) -> list[Block]:
