@@ -17,7 +17,7 @@ VLLM_VENV ?= .venv-vllm
 VLMEVAL_VENV ?= .venv-vlmeval
 RUN ?=
 # test files at a time
-WORKERS ?= 2
+WORKERS ?= 3
 
 .PHONY: audit audit-all test test-vllm test-vlmeval calibrate lab bench bench-leaderboard fuzz lint lock
 
