@@ -105,3 +105,10 @@ def test_what_is_no_export_is_said_and_changes_nothing(tmp_path):
     with pytest.raises(AuditError, match="the store itself"):
         transfer.import_answers([store], store)
     assert transfer.import_answers([good], store)[0].new == N
+
+
+def test_a_file_that_is_no_export_leaves_no_store(tmp_path):
+    (tmp_path / "junk").write_bytes(b"junk")
+    with pytest.raises(AuditError, match="no export of answers"):
+        transfer.import_answers([tmp_path / "junk"], tmp_path / "pool" / "answers.sqlite")
+    assert not (tmp_path / "pool").exists()

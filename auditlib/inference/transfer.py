@@ -69,6 +69,9 @@ def import_answers(files: Sequence[Path], into: Path) -> list[Taken]:
     AuditError
         A file is no export, is damaged, or comes from another version. Nothing of it is taken in then.
     """
+    for file in files:  # all of them, before a store is made
+        with closing(_rows(file)) as rows:
+            next(rows, None)
     with Store(into) as store:
         return [_take(file, store) for file in files]
 
