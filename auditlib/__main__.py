@@ -14,6 +14,7 @@ from auditlib.errata import commands as errata
 from auditlib.errors import AuditError
 from auditlib.latex import commands as latex
 from auditlib.leaderboard import commands as leaderboard
+from auditlib.paths import outputs_folder, shown
 
 EPILOG = "Exit codes: 0 all well, 1 a notebook failed, 2 a mistake in the arguments, params or files."
 
@@ -117,12 +118,6 @@ def _wish(options: argparse.Namespace):
                 options.toolkit)  # fmt: skip
 
 
-def _outputs(options: argparse.Namespace) -> Path:
-    from auditlib.paths import project_root
-
-    return options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
-
-
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError("a whole number of at least 1 is needed")
@@ -177,8 +172,8 @@ def _finish(jobs, *, workers: int | None = None, keep_going: bool = True, cluste
     if done:
         print()
         for pool in done if len(jobs) == 1 else []:
-            print(f"report: {_shown(RunPaths(outputs, pool).report_html)}")
-        print(f"index: {_shown(outputs / 'index.html')}")
+            print(f"report: {shown(RunPaths(outputs, pool).report_html)}")
+        print(f"index: {shown(outputs / 'index.html')}")
     stopped = [f"{o.pool} ({'mistake' if o.code == 2 else 'failed'})" for o in outcomes if o.code]
     not_started = len(jobs) - len(outcomes)
     if len(jobs) > 1 and (stopped or not_started):
@@ -198,20 +193,15 @@ def _headline(paths) -> list[str]:
     return [*("  " + line for line in text_table(audit.summary())[1:]), *notes]
 
 
-def _shown(path: Path) -> str:
-    """A path as short as it can be said from here."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
-
-
 def _audit(options: argparse.Namespace) -> int:
     from auditlib import pipeline
     from auditlib.starting import params_for_audit
 
-    outputs = _outputs(options)
+    outputs = outputs_folder(options.outputs)
     file, is_new = params_for_audit(_wish(options), outputs)
     try:
         jobs = pipeline.jobs_for([file], outputs=outputs, limit=options.limit, force=options.force)
-        print(f"params: {_shown(file)}{'' if is_new else ' (kept as it is)'}", flush=True)
+        print(f"params: {shown(file)}{'' if is_new else ' (kept as it is)'}", flush=True)
         return _finish(jobs)
     finally:
         if is_new and not _began(file, options.limit):  # nothing was read: leave no trace
@@ -237,10 +227,10 @@ def _init(options: argparse.Namespace) -> int:
     several = len(files) > 1
     for file, made in files:
         if several:
-            print(f"{made.name.removesuffix('.yaml')}: {made.toolkit}, {_shown(made.folder.absolute())}")
+            print(f"{made.name.removesuffix('.yaml')}: {made.toolkit}, {shown(made.folder.absolute())}")
         indent = "  " if several else ""
         print("\n".join(indent + line for line in made.remarks))
-        print(f"{indent}wrote {_shown(file)}" + ("" if several else f"; next: auditlib run {_shown(file)}"))
+        print(f"{indent}wrote {shown(file)}" + ("" if several else f"; next: auditlib run {shown(file)}"))
     print("\n".join([f"Note: {n}." for n in notes]), end="\n" if notes else "")
     if several:
         print(f"{len(files)} params files; next: auditlib check FILE, or auditlib run FILES")
@@ -252,9 +242,9 @@ def _export(options: argparse.Namespace) -> int:
     from auditlib.params import load_params
     from auditlib.reading import read_pool
 
-    pool = read_pool(load_params(options.params), outputs=_outputs(options))
+    pool = read_pool(load_params(options.params), outputs=outputs_folder(options.outputs))
     for path in write_instances(pool, options.to):
-        print(_shown(path))
+        print(shown(path))
     return 0
 
 
@@ -262,7 +252,7 @@ def _check(options: argparse.Namespace) -> int:
     from auditlib.params import load_params
     from auditlib.starting import check
 
-    print("\n".join(check(load_params(options.params), _outputs(options))))
+    print("\n".join(check(load_params(options.params), outputs_folder(options.outputs))))
     return 0
 
 
@@ -273,7 +263,7 @@ def _status(options: argparse.Namespace) -> int:
     files = options.params or sorted((project_root() / "params").glob("*.yaml"))
     if not options.params:  # and the pools that 'auditlib audit' wrote beside their results
         known = {p.stem for p in files}
-        made = (f for f in sorted(_outputs(options).glob("*/*.yaml")) if f.stem == f.parent.name)
+        made = (f for f in sorted(outputs_folder(options.outputs).glob("*/*.yaml")) if f.stem == f.parent.name)
         files += [f for f in made if f.stem not in known]
     jobs = pipeline.jobs_for(files, outputs=options.outputs)
     for row in pipeline.states(jobs):

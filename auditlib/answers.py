@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from auditlib.errors import AuditError
+from auditlib.paths import outputs_folder
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -53,10 +54,10 @@ def _store(options: argparse.Namespace) -> Path:
     """The store of the pool that a params file names; one runner works on it at a time."""
     from auditlib.locks import holder
     from auditlib.params import load_params
-    from auditlib.paths import RunPaths, project_root
+    from auditlib.paths import RunPaths
 
     params = load_params(options.params)
-    outputs = options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
+    outputs = outputs_folder(options.outputs)
     if (by := holder(outputs, params.pool)) is not None and by.elsewhere:
         raise AuditError(f"pool {params.pool} is being run by another auditlib ({by})",
                          mend="wait until it ends: an answer store is used by one machine at a time")  # fmt: skip

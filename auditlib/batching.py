@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditlib.errors import AuditError
+from auditlib.paths import outputs_folder, shown
 
 if TYPE_CHECKING:
     from auditlib.calls import Request
@@ -95,9 +96,9 @@ def write(
         )
     say(f"{total:,} requests, {known:,} of them answered before, {total - known:,} written")
     for path in files:
-        say(f"wrote {_shown(path)}  ({path.stat().st_size:,} bytes)")
+        say(f"wrote {shown(path)}  ({path.stat().st_size:,} bytes)")
     if files:
-        say(f"next: upload these files, then: auditlib batch read {params_file} RESULTS --out {_shown(target)}")
+        say(f"next: upload these files, then: auditlib batch read {params_file} RESULTS --out {shown(target)}")
     return files
 
 
@@ -141,7 +142,7 @@ def read(
     for error, n in summary.errors:
         say(f"  {n:,} times: {error}")
     for path in summary.resubmit:
-        say(f"wrote {_shown(path)}  (ask again: upload it, read its results the same way)")
+        say(f"wrote {shown(path)}  (ask again: upload it, read its results the same way)")
     say(f"{left:,} requests of the params have no answer yet" if left else
         f"all requests of the params are answered; next: auditlib run {params_file}")  # fmt: skip
     return summary
@@ -182,28 +183,18 @@ def _found(plan: BlindPlan, files: Sequence[Path]) -> Path:
 
 
 def _write(options: argparse.Namespace) -> int:
-    write(options.params, outputs=_outputs(options), folder=options.out, max_requests=options.max_requests,
+    outputs = outputs_folder(options.outputs)
+    write(options.params, outputs=outputs, folder=options.out, max_requests=options.max_requests,
           max_bytes=options.max_bytes, completion_tokens=options.completion_tokens)  # fmt: skip
     return 0
 
 
 def _read(options: argparse.Namespace) -> int:
-    summary = read(options.params, options.files, outputs=_outputs(options), folder=options.out)
+    summary = read(options.params, options.files, outputs=outputs_folder(options.outputs), folder=options.out)
     return 1 if summary.failed or summary.missing else 0
-
-
-def _outputs(options: argparse.Namespace) -> Path:
-    from auditlib.paths import project_root
-
-    return options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
 
 
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError("a whole number of at least 1 is needed")
     return int(text)
-
-
-def _shown(path: Path) -> str:
-    path = path.absolute()
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -28,6 +28,17 @@ def project_root() -> Path:
     )
 
 
+def outputs_folder(given: Path | None) -> Path:
+    """The folder of results that an option names; ``outputs`` of the project where it names none."""
+    return given.expanduser().absolute() if given else project_root() / "outputs"
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be said from here."""
+    path = path.absolute()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
 def resolve(path: str | Path) -> Path:
     """A path as the user meant it: as it is when absolute or present, else relative to the project root."""
     path = Path(path).expanduser()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from auditlib.paths import outputs_folder, shown
+
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add ``diff`` to the command's parser."""
@@ -22,10 +24,9 @@ def _diff(options: argparse.Namespace) -> int:
     from auditlib.diff.said import short
     from auditlib.diff.sides import load_side
     from auditlib.diff.write import write_difference
-    from auditlib.paths import project_root
     from auditlib.threads import single_threaded
 
-    outputs = options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
+    outputs = outputs_folder(options.outputs)
     a, b = (load_side(path, outputs) for path in (options.a, options.b))
     with single_threaded():
         found = compare(a, b)
@@ -33,10 +34,5 @@ def _diff(options: argparse.Namespace) -> int:
     for note in found.notes:
         print(f"note: {note}")
     folder = options.to or outputs / "diff" / f"{a.name}_{b.name}"
-    print(f"wrote {_shown(write_difference(found, folder)[-1])}")
+    print(f"wrote {shown(write_difference(found, folder)[-1])}")
     return 0
-
-
-def _shown(path: Path) -> str:
-    path = path.absolute()
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from auditlib.errors import AuditError
+from auditlib.paths import outputs_folder, shown
 
 #: most signs in the text of an issue
 ISSUE = 65_536
@@ -63,10 +64,10 @@ def _write(options: argparse.Namespace) -> int:
     from auditlib.errata.table import write_errata
     from auditlib.outputs import load_audit
     from auditlib.params import load_params
-    from auditlib.paths import RunPaths, project_root
+    from auditlib.paths import RunPaths
 
     params = load_params(options.params)
-    outputs = options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
+    outputs = outputs_folder(options.outputs)
     paths = RunPaths(outputs, params.pool)
     _refuse_edited(paths, options.lists)
     packet, decisions = _review(params, paths, options.review)
@@ -76,11 +77,11 @@ def _write(options: argparse.Namespace) -> int:
     for note in built.notes:
         print(f"note: {note}")
     if decisions:
-        print(f"decisions: {', '.join(_shown(f) for f in decisions)}")
+        print(f"decisions: {', '.join(shown(f) for f in decisions)}")
     counts = [f"{n} {s}" for s in STATUSES if (n := int(rows["status"].eq(s).sum()))]
     print(f"{len(rows)} rows on {rows['item'].nunique()} items" + (f": {', '.join(counts)}" if counts else ""))
     for path in write_errata(built.errata, paths.errata_csv, paths.errata_json):
-        print(f"wrote {_shown(path)}")
+        print(f"wrote {shown(path)}")
     return 0
 
 
@@ -132,7 +133,7 @@ def _patch(options: argparse.Namespace) -> int:
     if said["not_decided"]:
         print("not confirmed, so left as they are: " + ", ".join(f"{n} {s}" for s, n in said["not_decided"].items()))
     print(f"sha256 {said['new']['sha256']}\nmd5    {said['new']['md5']}")
-    print(f"wrote {_shown(made.file)}\nwrote {_shown(made.record)}")
+    print(f"wrote {shown(made.file)}\nwrote {shown(made.record)}")
     return 0
 
 
@@ -151,7 +152,7 @@ def _text(options: argparse.Namespace) -> int:
     _refuse_others(options.to)
     with atomic(options.to) as file:
         file.write_text(said, encoding="utf-8")
-    print(f"wrote {_shown(options.to)}")
+    print(f"wrote {shown(options.to)}")
     if len(said) > ISSUE:
         print(f"note: {len(said):,} signs, more than an issue on GitHub may have ({ISSUE:,}); attach the file instead")
     return 0
@@ -170,8 +171,3 @@ def _refuse_others(to: Path) -> None:
     if not ours:
         raise AuditError("the file is there already, and 'auditlib errata text' did not make it", file=to,
                          mend="name another file with --to, or move this one away")  # fmt: skip
-
-
-def _shown(path: Path) -> str:
-    path = path.absolute()
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

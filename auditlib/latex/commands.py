@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from auditlib.paths import outputs_folder, shown
+
 #: folder beside the pools where none is named
 FOLDER = "latex"
 
@@ -30,20 +32,20 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 def _write(options: argparse.Namespace) -> int:
     from auditlib.latex.merge import merge
 
-    outputs = _outputs(options)
+    outputs = outputs_folder(options.outputs)
     folder = options.to or outputs / FOLDER
     table = merge(options.params, folder, outputs=outputs)
     n = int(table.loc[table["file"].eq("numbers.tex"), "n"].iloc[0])
-    print(f"{len(table)} files, {n:,} numbers: {_shown(folder)}")
+    print(f"{len(table)} files, {n:,} numbers: {shown(folder)}")
     root = "" if folder.name == "latex" else f"\\newcommand{{\\auditroot}}{{{folder.name}}} "
-    print(f"next: {root}\\input{{{folder.name}/audit}} in the paper, or set {_shown(folder / 'example.tex')}")
+    print(f"next: {root}\\input{{{folder.name}/audit}} in the paper, or set {shown(folder / 'example.tex')}")
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
     from auditlib.latex.check import check
 
-    checked = check(options.paper, options.params, outputs=_outputs(options))
+    checked = check(options.paper, options.params, outputs=outputs_folder(options.outputs))
     found = checked.rows
     for row in found.to_dict("records"):
         print(f"{row['file']}:{row['line']}: {row['name']}: {row['what']}")
@@ -51,14 +53,3 @@ def _check(options: argparse.Namespace) -> int:
         print(f"note: {note}")
     print(f"{len(found)} to mend" if len(found) else "every number is known and up to date")
     return 1 if len(found) else 0
-
-
-def _outputs(options: argparse.Namespace) -> Path:
-    from auditlib.paths import project_root
-
-    return options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
-
-
-def _shown(path: Path) -> str:
-    path = path.absolute()
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from auditlib.paths import outputs_folder, shown
+
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add ``leaderboard`` and ``cache`` to the command's parser."""
@@ -40,7 +42,7 @@ def _leaderboard(options: argparse.Namespace) -> int:
 
     if options.jobs < 1:
         raise AuditError(f"--jobs {options.jobs} is no number of processes", mend="give 1 or more")
-    outputs = _outputs(options)
+    outputs = outputs_folder(options.outputs)
     pools = params_of([p.expanduser().absolute() for p in options.sources], outputs)
     if options.pools:
         chosen = [p for p in pools if fnmatchcase(p.pool, options.pools)]
@@ -57,29 +59,18 @@ def _leaderboard(options: argparse.Namespace) -> int:
     if failed or len(outcomes) < len(pools):
         left = f"; {len(pools) - len(outcomes)} not started" if len(outcomes) < len(pools) else ""
         print(f"auditlib: {len(failed)} of {len(pools)} pools failed: {', '.join(failed)}{left}", file=sys.stderr)
-    print(f"leaderboard: {_shown(target)}")
+    print(f"leaderboard: {shown(target)}")
     return 1 if failed else 0
 
 
 def _cache(options: argparse.Namespace) -> int:
     from auditlib import parsed
 
-    cache = parsed.ParsedCache(_outputs(options) / ".cache")
+    cache = parsed.ParsedCache(outputs_folder(options.outputs) / ".cache")
     if options.clear:
         print(f"{parsed.clear(cache):,} entries removed")
         return 0
     entries, used = parsed.size(cache)
     print(f"{entries:,} entries, {used / 2**20:,.1f} MiB of at most {cache.limit / 2**30:,.0f} GiB in "
-          f"{_shown(cache.folder)}")  # fmt: skip
+          f"{shown(cache.folder)}")  # fmt: skip
     return 0
-
-
-def _outputs(options: argparse.Namespace) -> Path:
-    from auditlib.paths import project_root
-
-    return options.outputs.expanduser().absolute() if options.outputs else project_root() / "outputs"
-
-
-def _shown(path: Path) -> str:
-    path = path.absolute()
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
